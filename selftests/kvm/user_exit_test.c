@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Test KVM_USER_EXIT, which makes a vCPU return from KVM_RUN without a signal.
+ *
+ * A vCPU that doesn't honour a request never returns from KVM_RUN in most of
+ * these tests; the harness' timeout reports that.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/syscall.h>
+
+#include <linux/sizes.h>
+
+#include "kvm_test_harness.h"
+#include "kvm_util.h"
+#include "processor.h"
+#include "test_util.h"
+#include "ucall_common.h"
+
+/* Not backed by a memslot, mapped 1:1 in the guest. */
+#define MMIO_GPA	(4ull * SZ_1G)
+#define MMIO_PAGES	2
+
+#define NR_STORM_THREADS	4
+#define NR_STORM_SYNCS		500
+#define NR_KICKS		2000
+
+static u64 guest_counter;
+
+/* Execute guest code, forever, without any exit that userspace can see. */
+static void guest_spin(void)
+{
+	for (;;)
+		WRITE_ONCE(guest_counter, READ_ONCE(guest_counter) + 1);
+}
+
+static void guest_sync(void)
+{
+	int i;
+
+	for (i = 0; ; i++)
+		GUEST_SYNC(i);
+}
+
+static void guest_halt(void)
+{
+	for (;;) {
+#if defined(__x86_64__)
+		asm volatile("sti; hlt; cli");
+#elif defined(__aarch64__) || defined(__riscv)
+		asm volatile("wfi");
+#endif
+	}
+}
+
+static void guest_mmio_read(void)
+{
+	for (;;)
+		GUEST_SYNC(READ_ONCE(*(u32 *)MMIO_GPA));
+}
+
+FIXTURE(user_exit) {
+	struct kvm_vm *vm;
+	struct kvm_vcpu *vcpu;
+	u64 *counter;
+};
+
+FIXTURE_SETUP(user_exit)
+{
+	self->vm = vm_create_with_one_vcpu(&self->vcpu, NULL);
+	virt_map(self->vm, MMIO_GPA, MMIO_GPA, MMIO_PAGES);
+	self->counter = addr_gva2hva(self->vm, (gva_t)&guest_counter);
+}
+
+FIXTURE_TEARDOWN(user_exit)
+{
+	kvm_vm_free(self->vm);
+}
+
+static int __vcpu_user_exit(struct kvm_vcpu *vcpu, unsigned long flags)
+{
+	return __vcpu_ioctl(vcpu, KVM_USER_EXIT, (void *)flags);
+}
+
+static void vcpu_user_exit(struct kvm_vcpu *vcpu)
+{
+	vcpu_ioctl(vcpu, KVM_USER_EXIT, NULL);
+}
+
+/* KVM_RUN must return because of the request, and of nothing else. */
+static void run_expect_request(struct kvm_vcpu *vcpu)
+{
+	int ret = __vcpu_run(vcpu);
+
+	TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_REQUEST);
+}
+
+/* KVM_RUN must not return before the guest has called userspace. */
+static void run_expect_sync(struct kvm_vcpu *vcpu, u64 val)
+{
+	struct ucall uc;
+	int ret;
+
+	ret = __vcpu_run(vcpu);
+	TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
+	TEST_ASSERT(vcpu->run->exit_reason != KVM_EXIT_REQUEST,
+		    "A consumed request made KVM_RUN return again");
+	TEST_ASSERT_EQ(get_ucall(vcpu, &uc), UCALL_SYNC);
+	TEST_ASSERT_EQ(uc.args[1], val);
+}
+
+static void run_expect_eintr(struct kvm_vcpu *vcpu)
+{
+	int ret = __vcpu_run(vcpu);
+
+	TEST_ASSERT(ret == -1 && errno == EINTR,
+		    "Expected EINTR, got ret = %d, errno = %d, exit reason %s",
+		    ret, errno, exit_reason_str(vcpu->run->exit_reason));
+}
+
+struct run_thread {
+	struct kvm_vcpu *vcpu;
+	pthread_t thread;
+	atomic_int tid;
+	int ret;
+	int err;
+};
+
+static void *run_thread_fn(void *arg)
+{
+	struct run_thread *rt = arg;
+
+	atomic_store(&rt->tid, syscall(SYS_gettid));
+	rt->ret = __vcpu_run(rt->vcpu);
+	rt->err = errno;
+	return NULL;
+}
+
+static void run_thread_start(struct run_thread *rt, struct kvm_vcpu *vcpu)
+{
+	memset(rt, 0, sizeof(*rt));
+	rt->vcpu = vcpu;
+	kvm_pthread_create(&rt->thread, NULL, run_thread_fn, rt);
+}
+
+static void run_thread_expect_request(struct run_thread *rt)
+{
+	kvm_pthread_join(rt->thread, NULL);
+	TEST_ASSERT(!rt->ret, "KVM_RUN failed, ret = %d, errno = %d", rt->ret, rt->err);
+	TEST_ASSERT_KVM_EXIT_REASON(rt->vcpu, KVM_EXIT_REQUEST);
+}
+
+/* The thread has nothing to sleep on but the vCPU that doesn't run. */
+static void run_thread_wait_asleep(struct run_thread *rt)
+{
+	char path[64], state;
+	FILE *f;
+
+	while (!atomic_load(&rt->tid))
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", rt->tid);
+
+	do {
+		sched_yield();
+		f = fopen(path, "r");
+		TEST_ASSERT(f, "Can't open %s, the thread is gone", path);
+		TEST_ASSERT_EQ(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+	} while (state != 'S');
+}
+
+static void wait_for_progress(u64 *counter, u64 old)
+{
+	while (READ_ONCE(*counter) == old)
+		sched_yield();
+}
+
+TEST_F(user_exit, capability)
+{
+	TEST_ASSERT_EQ(kvm_check_cap(KVM_CAP_USER_EXIT), 1);
+	TEST_ASSERT_EQ(vm_check_cap(self->vm, KVM_CAP_USER_EXIT), 1);
+}
+
+TEST_F(user_exit, bad_flags)
+{
+	static const unsigned long flags[] = { 1, 2, 1ul << 31, 1ul << (BITS_PER_LONG - 1), -1ul };
+	int i, ret;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		ret = __vcpu_user_exit(self->vcpu, flags[i]);
+		TEST_ASSERT(ret == -1 && errno == EINVAL,
+			    "flags 0x%lx: expected EINVAL, got ret = %d, errno = %d",
+			    flags[i], ret, errno);
+	}
+
+	/* And nothing was requested. */
+	run_expect_sync(self->vcpu, 0);
+}
+
+/* A request that is made while the vCPU isn't in KVM_RUN stays pending. */
+TEST_F(user_exit, sticky)
+{
+	vcpu_arch_set_entry_point(self->vcpu, guest_spin);
+
+	vcpu_user_exit(self->vcpu);
+	run_expect_request(self->vcpu);
+	TEST_ASSERT(!READ_ONCE(*self->counter), "Guest code was executed");
+}
+
+TEST_F(user_exit, consumed_once)
+{
+	int i;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	for (i = 0; i < 10; i++) {
+		vcpu_user_exit(self->vcpu);
+		vcpu_user_exit(self->vcpu);
+		vcpu_user_exit(self->vcpu);
+		run_expect_request(self->vcpu);
+		run_expect_sync(self->vcpu, i);
+	}
+}
+
+TEST_F(user_exit, consumed_by_immediate_exit)
+{
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	vcpu_user_exit(self->vcpu);
+	self->vcpu->run->immediate_exit = 1;
+	run_expect_eintr(self->vcpu);
+	self->vcpu->run->immediate_exit = 0;
+
+	run_expect_sync(self->vcpu, 0);
+}
+
+TEST_F(user_exit, consumed_by_signal)
+{
+	const size_t mask_len = 8;	/* the kernel's sigset_t */
+	struct kvm_signal_mask *mask;
+	sigset_t set;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	/* Pending, blocked in userspace, unblocked while in KVM_RUN. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	TEST_ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+	TEST_ASSERT_EQ(raise(SIGUSR1), 0);
+
+	mask = calloc(1, sizeof(*mask) + mask_len);
+	mask->len = mask_len;
+	vcpu_ioctl(self->vcpu, KVM_SET_SIGNAL_MASK, mask);
+	free(mask);
+
+	vcpu_user_exit(self->vcpu);
+	run_expect_eintr(self->vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(self->vcpu, KVM_EXIT_INTR);
+
+	TEST_ASSERT_EQ(sigwaitinfo(&set, NULL), SIGUSR1);
+	run_expect_sync(self->vcpu, 0);
+}
+
+/* An incomplete MMIO read is finished, with the data of the time, first. */
+TEST_F(user_exit, completes_mmio)
+{
+	struct kvm_vcpu *vcpu = self->vcpu;
+	u32 data = 0x12345678;
+
+	vcpu_arch_set_entry_point(vcpu, guest_mmio_read);
+
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_MMIO);
+	TEST_ASSERT_EQ(vcpu->run->mmio.phys_addr, MMIO_GPA);
+	TEST_ASSERT_EQ(vcpu->run->mmio.len, sizeof(data));
+	TEST_ASSERT(!vcpu->run->mmio.is_write, "Expected a read");
+	memcpy(vcpu->run->mmio.data, &data, sizeof(data));
+
+	vcpu_user_exit(vcpu);
+	run_expect_request(vcpu);
+
+	memset(vcpu->run->mmio.data, 0xff, sizeof(vcpu->run->mmio.data));
+	run_expect_sync(vcpu, data);
+}
+
+/* KVM_USER_EXIT must not wait for the vCPU, and must make it leave the guest. */
+TEST_F(user_exit, spinning)
+{
+	struct run_thread rt;
+	u64 count = 0;
+	int i;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_spin);
+
+	for (i = 0; i < 50; i++) {
+		run_thread_start(&rt, self->vcpu);
+		wait_for_progress(self->counter, count);
+		vcpu_user_exit(self->vcpu);
+		run_thread_expect_request(&rt);
+		count = READ_ONCE(*self->counter);
+	}
+}
+
+TEST_F(user_exit, halted)
+{
+	struct run_thread rt;
+	int i;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_halt);
+
+	for (i = 0; i < 10; i++) {
+		run_thread_start(&rt, self->vcpu);
+		run_thread_wait_asleep(&rt);
+		vcpu_user_exit(self->vcpu);
+		run_thread_expect_request(&rt);
+	}
+}
+
+/* A vCPU that isn't allowed to run leaves KVM_RUN, and stays what it is. */
+static void test_mp_state(struct kvm_vcpu *vcpu, u32 state)
+{
+	struct kvm_mp_state mp_state = { .mp_state = state };
+	struct run_thread rt;
+	int i;
+
+	vcpu_mp_state_set(vcpu, &mp_state);
+
+	for (i = 0; i < 5; i++) {
+		vcpu_user_exit(vcpu);
+		run_expect_request(vcpu);
+
+		run_thread_start(&rt, vcpu);
+		run_thread_wait_asleep(&rt);
+		vcpu_user_exit(vcpu);
+		run_thread_expect_request(&rt);
+
+		vcpu_mp_state_get(vcpu, &mp_state);
+		TEST_ASSERT_EQ(mp_state.mp_state, state);
+	}
+
+	mp_state.mp_state = KVM_MP_STATE_RUNNABLE;
+	vcpu_mp_state_set(vcpu, &mp_state);
+}
+
+TEST_F(user_exit, not_runnable)
+{
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+#if defined(__x86_64__)
+	test_mp_state(self->vcpu, KVM_MP_STATE_UNINITIALIZED);
+	test_mp_state(self->vcpu, KVM_MP_STATE_INIT_RECEIVED);
+	test_mp_state(self->vcpu, KVM_MP_STATE_HALTED);
+	test_mp_state(self->vcpu, KVM_MP_STATE_AP_RESET_HOLD);
+#elif defined(__aarch64__)
+	vm_enable_cap(self->vm, KVM_CAP_ARM_SYSTEM_SUSPEND, 0);
+	test_mp_state(self->vcpu, KVM_MP_STATE_STOPPED);
+	test_mp_state(self->vcpu, KVM_MP_STATE_SUSPENDED);
+#elif defined(__riscv)
+	test_mp_state(self->vcpu, KVM_MP_STATE_STOPPED);
+#else
+	SKIP(return, "No state known in which a vCPU can't run");
+#endif
+
+	/* The guest has neither been entered nor reset. */
+	run_expect_sync(self->vcpu, 0);
+}
+
+TEST_F(user_exit, request_exits_stat)
+{
+	u64 before, after;
+	int i;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	before = vcpu_get_stat(self->vcpu, request_exits);
+	for (i = 0; i < 7; i++) {
+		vcpu_user_exit(self->vcpu);
+		run_expect_request(self->vcpu);
+	}
+
+	/* Neither another reason to return, nor a request alone, is counted. */
+	vcpu_user_exit(self->vcpu);
+	self->vcpu->run->immediate_exit = 1;
+	run_expect_eintr(self->vcpu);
+	self->vcpu->run->immediate_exit = 0;
+	run_expect_sync(self->vcpu, 0);
+	vcpu_user_exit(self->vcpu);
+
+	after = vcpu_get_stat(self->vcpu, request_exits);
+	TEST_ASSERT_EQ(after - before, 7);
+}
+
+struct storm {
+	struct kvm_vcpu *vcpu;
+	atomic_bool stop;
+};
+
+static void *storm_fn(void *arg)
+{
+	struct storm *storm = arg;
+	u32 i, delay = 0;
+
+	while (!atomic_load(&storm->stop)) {
+		vcpu_user_exit(storm->vcpu);
+
+		/* Let the guest run now and then. */
+		delay = (delay + 997) % 20000;
+		for (i = 0; i < delay; i++)
+			barrier();
+	}
+	return NULL;
+}
+
+/*
+ * With requests coming in at any moment, the guest's state must stay intact,
+ * every exit of the guest must be seen, and nothing must be left at the end.
+ */
+TEST_F(user_exit, storm)
+{
+	struct kvm_vcpu *vcpu = self->vcpu;
+	struct storm storm = { .vcpu = vcpu };
+	pthread_t threads[NR_STORM_THREADS];
+	struct ucall uc;
+	int i, ret;
+
+	vcpu_arch_set_entry_point(vcpu, guest_sync);
+
+	for (i = 0; i < NR_STORM_THREADS; i++)
+		kvm_pthread_create(&threads[i], NULL, storm_fn, &storm);
+
+	for (i = 0; i < NR_STORM_SYNCS; ) {
+		ret = __vcpu_run(vcpu);
+		TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
+		if (vcpu->run->exit_reason == KVM_EXIT_REQUEST)
+			continue;
+
+		TEST_ASSERT_EQ(get_ucall(vcpu, &uc), UCALL_SYNC);
+		TEST_ASSERT_EQ(uc.args[1], i);
+		i++;
+	}
+
+	atomic_store(&storm.stop, true);
+	for (i = 0; i < NR_STORM_THREADS; i++)
+		kvm_pthread_join(threads[i], NULL);
+
+	vcpu_user_exit(vcpu);
+	run_expect_request(vcpu);
+	run_expect_sync(vcpu, NR_STORM_SYNCS);
+}
+
+struct kicks {
+	struct kvm_vcpu *vcpu;
+	/* Written by the kicker, before the kick. */
+	atomic_uint wanted;
+	/* Written by the vCPU's thread, after KVM_RUN. */
+	atomic_uint seen;
+};
+
+static void *kicked_fn(void *arg)
+{
+	struct kicks *kicks = arg;
+	u32 i;
+
+	for (i = 1; i <= NR_KICKS; i++) {
+		/*
+		 * The guest never exits by itself, i.e. it's a kick that makes
+		 * KVM_RUN return, and what was stored before must be visible.
+		 * A relaxed load, to not add a barrier that KVM has to provide.
+		 */
+		run_expect_request(kicks->vcpu);
+		TEST_ASSERT_EQ(atomic_load_explicit(&kicks->wanted, memory_order_relaxed), i);
+		atomic_store(&kicks->seen, i);
+	}
+	return NULL;
+}
+
+/* One return for each kick, no kick lost, and the reason for it is visible. */
+TEST_F(user_exit, no_lost_kick)
+{
+	struct kicks kicks = { .vcpu = self->vcpu };
+	pthread_t thread;
+	u32 i, j;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_spin);
+	kvm_pthread_create(&thread, NULL, kicked_fn, &kicks);
+
+	for (i = 1; i <= NR_KICKS; i++) {
+		/* Kick at all stages of the thread's way into the guest. */
+		for (j = 0; j < (i * 37) % 1000; j++)
+			barrier();
+
+		atomic_store_explicit(&kicks.wanted, i, memory_order_relaxed);
+		vcpu_user_exit(self->vcpu);
+		while (atomic_load(&kicks.seen) != i)
+			sched_yield();
+	}
+
+	kvm_pthread_join(thread, NULL);
+}
+
+#ifdef __x86_64__
+#define PIO_PORT	0x80
+
+static void guest_pio_read(void)
+{
+	u32 val;
+
+	for (;;) {
+		asm volatile("inl %w1, %0" : "=a"(val) : "Nd"(PIO_PORT));
+		GUEST_SYNC(val);
+	}
+}
+
+TEST_F(user_exit, completes_pio)
+{
+	struct kvm_vcpu *vcpu = self->vcpu;
+	u32 *data;
+
+	vcpu_arch_set_entry_point(vcpu, guest_pio_read);
+
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+	TEST_ASSERT_EQ(vcpu->run->io.port, PIO_PORT);
+	TEST_ASSERT_EQ(vcpu->run->io.direction, KVM_EXIT_IO_IN);
+	data = (void *)vcpu->run + vcpu->run->io.data_offset;
+	*data = 0x12345678;
+
+	vcpu_user_exit(vcpu);
+	run_expect_request(vcpu);
+
+	*data = ~0u;
+	run_expect_sync(vcpu, 0x12345678);
+}
+
+static void guest_mmio_read_split(void)
+{
+	for (;;)
+		GUEST_SYNC(READ_ONCE(*(u64 *)(MMIO_GPA + PAGE_SIZE - 4)));
+}
+
+/* The exit for the second half of an access consumes the request. */
+TEST_F(user_exit, consumed_by_mmio)
+{
+	struct kvm_vcpu *vcpu = self->vcpu;
+
+	vcpu_arch_set_entry_point(vcpu, guest_mmio_read_split);
+
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_MMIO);
+	TEST_ASSERT_EQ(vcpu->run->mmio.len, 4);
+	memset(vcpu->run->mmio.data, 0x11, 4);
+
+	vcpu_user_exit(vcpu);
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_MMIO);
+	TEST_ASSERT_EQ(vcpu->run->mmio.len, 4);
+	TEST_ASSERT_EQ(vcpu->run->mmio.phys_addr, MMIO_GPA + PAGE_SIZE);
+	memset(vcpu->run->mmio.data, 0x22, 4);
+
+	run_expect_sync(vcpu, 0x2222222211111111ull);
+}
+
+/* So does an error that KVM_RUN finds before it enters the guest. */
+TEST_F(user_exit, consumed_by_error)
+{
+	struct kvm_vcpu *vcpu = self->vcpu;
+	int ret;
+
+	TEST_REQUIRE(kvm_has_cap(KVM_CAP_SYNC_REGS));
+	vcpu_arch_set_entry_point(vcpu, guest_sync);
+
+	vcpu_user_exit(vcpu);
+	vcpu->run->kvm_valid_regs = ~0ull;
+	ret = __vcpu_run(vcpu);
+	TEST_ASSERT(ret == -1 && errno == EINVAL,
+		    "Expected EINVAL, got ret = %d, errno = %d", ret, errno);
+	vcpu->run->kvm_valid_regs = 0;
+
+	run_expect_sync(vcpu, 0);
+}
+#endif
+
+int main(int argc, char *argv[])
+{
+	TEST_REQUIRE(kvm_has_cap(KVM_CAP_USER_EXIT));
+
+	return test_harness_run(argc, argv);
+}
