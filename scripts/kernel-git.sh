@@ -31,24 +31,18 @@ kgit() {
 # The most telling line of a failed command's output.
 reason_of() {
 	local line
-	for line in 'No space left on device' '^fatal: ' '^error: ' .; do
-		grep -m 1 -e "$line" "$1" | sed 's/^\(fatal\|error\): //' | cut -c -300 && return
+	for line in 'No space left on device' 'File too large' '^xz: ' '^fatal: ' '^error: ' .; do
+		grep -m 1 -e "$line" <<<"$1" | sed 's/^\(fatal\|error\): //' | cut -c -300 && return
 	done
 	echo "no message"
 }
 
-# try WHAT COMMAND...: run it; on failure die with "WHAT: reason", one line.
+# try WHAT COMMAND...: run it; on failure die with "WHAT: reason", one line. What the command
+# says is not written to a file: the disk may be full.
 try() {
-	local what=$1 log
+	local what=$1 out
 	shift
-	log=$(mktemp 2>/dev/null) || die "no temporary file"
-	if "$@" >"$log" 2>&1; then
-		rm -f "$log"
-		return
-	fi
-	what="$what: $(reason_of "$log")"
-	rm -f "$log"
-	die "$what"
+	out=$("$@" 2>&1) || die "$what: $(reason_of "$out")"
 }
 
 # Is DIR itself (not a directory above it) a git tree?
@@ -105,22 +99,20 @@ view_make() {
 # index, so this costs seconds, and the touched files are all that is in DIR afterwards.
 # Prints nothing and returns 0, or prints why not and returns 1.
 view_am() {
-	local dir=$1 base=$2 log=$1.am.log n files
+	local dir=$1 base=$2 n files out
 	files=$(series_files) || exit
 	mapfile -t files <<<"$files"
 	try "cannot use $base" git -C "$dir" update-ref --no-deref HEAD "$base"
 	try "cannot read $base" git -C "$dir" read-tree "$base"
 	[ -n "${files[0]}" ] || return 0
 	# Author date as committer date: the same quilt gives the same commit ids every time.
-	if GIT_COMMITTER_NAME=${USER_NAME:-$PIN_NAME} GIT_COMMITTER_EMAIL=${USER_EMAIL:-$PIN_EMAIL} \
+	if out=$(GIT_COMMITTER_NAME=${USER_NAME:-$PIN_NAME} GIT_COMMITTER_EMAIL=${USER_EMAIL:-$PIN_EMAIL} \
 		git -C "$dir" am -q --no-3way --no-keep-cr --no-scissors \
-		--committer-date-is-author-date -- "${files[@]}" >"$log" 2>&1; then
-		rm -f "$log"
+		--committer-date-is-author-date -- "${files[@]}" 2>&1); then
 		return 0
 	fi
 	n=$(cat "$dir/.git/rebase-apply/next" 2>/dev/null || echo 1)
-	printf '%s: %s\n' "${files[n - 1]#"$PATCHES"/}" "$(reason_of "$log")"
-	rm -f "$log"
+	printf '%s: %s\n' "${files[n - 1]#"$PATCHES"/}" "$(reason_of "$out")"
 	return 1
 }
 

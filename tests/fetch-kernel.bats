@@ -21,7 +21,7 @@ fetch() {
 # Nothing is left of an attempt that failed.
 nothing_left() {
 	[ ! -e "$KERNEL" ]
-	run find "$T" -mindepth 1 \( -name '*.git' -o -name '*tmp*' -o -name 'unpack*' \)
+	run find "$T" -mindepth 1 \( -name '*.git' -o -name '*tmp*' -o -name 'unpack*' \) -not -path "$T/src/*"
 	echo "left: $output"
 	[ -z "$output" ]
 }
@@ -133,9 +133,9 @@ full() {
 	shift
 	mkdir -p "$dir"
 	if unshare -m mount -t tmpfs none "$dir" 2>/dev/null; then
-		run unshare -m sh -c 'mount -t tmpfs -o size=1m none "$0" && "$@"; rc=$?; ls -A "$0" | sed "s/^/[0s] in $0: /"; exit $rc' "$dir" "$@"
+		run unshare -m sh -c 'mount -t tmpfs -o size=1m none "$0" && "$@"; rc=$?; ls -A "$0" | sed "s|^|[0s] in $0: |"; exit $rc' "$dir" "$@"
 	else
-		run bash -c 'trap "" XFSZ; ulimit -f 512; "$@"; rc=$?; ls -A "$0" | sed "s/^/[0s] in $0: /"; exit $rc' "$dir" "$@"
+		run bash -c 'trap "" XFSZ; ulimit -f 512; "$@"; rc=$?; ls -A "$0" | sed "s|^|[0s] in $0: |"; exit $rc' "$dir" "$@"
 	fi
 }
 

@@ -29,8 +29,7 @@ judge() {
 	done
 	# What a program reads must say the same.
 	[[ $(grep -c '^not ok ' "$RESULTS/arm64-${FLAVOUR:-normal}/results.ktap") -eq $failed ]]
-	python3 -c "import json, sys; assert json.load(open(sys.argv[1]))['failed'] == $failed" \
-		"$RESULTS/arm64-${FLAVOUR:-normal}/results.json"
+	grep -q "^ \"failed\": $failed,\$" "$RESULTS/arm64-${FLAVOUR:-normal}/results.json"
 }
 
 # cut_at LINE: the log as it is when the guest stops there.

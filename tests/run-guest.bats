@@ -26,9 +26,12 @@ guest() {
 
 state() { sed -n 's/^state=//p' "$OUT/status"; }
 
+# not COMMAND: a plain "! COMMAND" fails no test unless it is the last line of it.
+not() { if "$@" 2>/dev/null; then return 1; fi; }
+
 # gone: the stub is, and so are the temporary files.
 gone() {
-	! kill -0 "$(cat "$STUB_PID")" 2>/dev/null
+	not kill -0 "$(cat "$STUB_PID")"
 	[ -z "$(ls -A "$TMPDIR")" ]
 }
 
@@ -68,7 +71,7 @@ booted() { grep -qx boot "$OUT/control.log"; }
 	guest dies
 	[ "$status" -eq 255 ]
 	[ "$(state)" = died ]
-	! grep -q '^exit=' "$OUT/status"
+	not grep -q '^exit=' "$OUT/status"
 	[[ $output == *"console.log"* ]]
 	gone
 }
@@ -117,7 +120,7 @@ booted() { grep -qx boot "$OUT/control.log"; }
 	guest good
 	guest no-boot
 	[ ! -s "$OUT/ktap.log" ]
-	! grep -q '^exit' "$OUT/control.log" "$OUT/status"
+	not grep -q '^exit' "$OUT/control.log" "$OUT/status"
 }
 
 # The terminal sends Ctrl-C to the whole foreground group. setsid gives the group, and
@@ -160,12 +163,12 @@ os.execv(sys.argv[1], sys.argv[1:])' "$ROOT/scripts/run-guest" arm64 normal -- t
 	start hangs
 	kill -KILL "$GUEST"
 	wait "$GUEST" || true
-	wait_for eval '! kill -0 "$(cat "$STUB_PID")"'
+	wait_for not kill -0 "$(cat "$STUB_PID")"
 }
 
 @test "run-guest: KVM is never used because it is there" {
 	guest good
-	! grep -q kvm "$STUB_PID.args"
+	not grep -q kvm "$STUB_PID.args"
 	ACCEL=kvm guest good
 	[ "$status" -eq 2 ]
 	[[ $output == *"ACCEL=kvm: only for x86_64 guests"* ]]
