@@ -31,7 +31,7 @@ kgit() {
 # The most telling line of a failed command's output.
 reason_of() {
 	local line
-	for line in 'No space left on device' 'File too large' '^xz: ' '^fatal: ' '^error: ' .; do
+	for line in 'No space left on device' 'Out of diskspace' 'File too large' '^xz: ' '^fatal: ' '^error: ' .; do
 		grep -m 1 -e "$line" <<<"$1" | sed 's/^\(fatal\|error\): //' | cut -c -300 && return
 	done
 	echo "no message"
@@ -107,7 +107,7 @@ view_am() {
 	[ -n "${files[0]}" ] || return 0
 	# Author date as committer date: the same quilt gives the same commit ids every time.
 	if out=$(GIT_COMMITTER_NAME=${USER_NAME:-$PIN_NAME} GIT_COMMITTER_EMAIL=${USER_EMAIL:-$PIN_EMAIL} \
-		git -C "$dir" am -q --no-3way --no-keep-cr --no-scissors \
+		git -C "$dir" am -q --no-3way --keep-cr --quoted-cr=nowarn --no-scissors \
 		--committer-date-is-author-date -- "${files[@]}" 2>&1); then
 		return 0
 	fi

@@ -154,7 +154,7 @@ big_pin() {
 	big_pin
 	full "$KVM_SERIES_CACHE" "$SCRIPTS/fetch-kernel"
 	[ "$status" -eq 2 ]
-	one_line 'cannot import big.tar.xz: .*(No space left on device|File too large)'
+	one_line 'cannot import big.tar.xz: .*(No space left on device|Out of diskspace|File too large)'
 	# Only the lock is there.
 	[ "$(grep -c 'in .*cache: ' <<<"$output")" -eq 1 ]
 	[[ $output == *"cache: kernel.lock"* ]]
@@ -173,7 +173,7 @@ big_pin() {
 	export KERNEL=$T/small/kernel
 	full "$T/small" "$SCRIPTS/fetch-kernel"
 	[ "$status" -eq 2 ]
-	one_line 'cannot create .*: .*(No space left on device|File too large)'
+	one_line 'cannot create .*: .*(No space left on device|Out of diskspace|File too large)'
 	[[ $output != *"in $T/small"* ]]
 }
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/syscall.h>
@@ -29,10 +30,12 @@
 #define MMIO_PAGES	2
 
 #define NR_STORM_THREADS	4
+#define NR_STORM_KICKS		20000
 #define NR_STORM_SYNCS		500
 #define NR_KICKS		2000
 
 static u64 guest_counter;
+static u32 guest_round;
 
 /* Execute guest code, forever, without any exit that userspace can see. */
 static void guest_spin(void)
@@ -64,6 +67,20 @@ static void guest_mmio_read(void)
 {
 	for (;;)
 		GUEST_SYNC(READ_ONCE(*(u32 *)MMIO_GPA));
+}
+
+/* Exit a few times in each round, and then spin until the next one. */
+static void guest_exit_and_spin(void)
+{
+	u32 i, round;
+
+	for (;;) {
+		round = READ_ONCE(guest_round);
+		for (i = 0; i < round % 4; i++)
+			WRITE_ONCE(*(u32 *)MMIO_GPA, i);
+		while (READ_ONCE(guest_round) == round)
+			barrier();
+	}
 }
 
 FIXTURE(user_exit) {
@@ -158,9 +175,14 @@ static void run_thread_expect_request(struct run_thread *rt)
 	TEST_ASSERT_KVM_EXIT_REASON(rt->vcpu, KVM_EXIT_REQUEST);
 }
 
-/* The thread has nothing to sleep on but the vCPU that doesn't run. */
-static void run_thread_wait_asleep(struct run_thread *rt)
+/*
+ * The thread has nothing to sleep on but the vCPU that doesn't run.  Returns
+ * false if it doesn't sleep within ten seconds, e.g. because the guest executes
+ * WFI without a trap.
+ */
+static bool run_thread_wait_asleep(struct run_thread *rt)
 {
+	time_t end = time(NULL) + 10;
 	char path[64], state;
 	FILE *f;
 
@@ -174,7 +196,9 @@ static void run_thread_wait_asleep(struct run_thread *rt)
 		TEST_ASSERT(f, "Can't open %s, the thread is gone", path);
 		TEST_ASSERT_EQ(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
 		fclose(f);
-	} while (state != 'S');
+	} while (state != 'S' && time(NULL) < end);
+
+	return state == 'S';
 }
 
 static void wait_for_progress(u64 *counter, u64 old)
@@ -314,15 +338,18 @@ TEST_F(user_exit, spinning)
 TEST_F(user_exit, halted)
 {
 	struct run_thread rt;
+	bool asleep;
 	int i;
 
 	vcpu_arch_set_entry_point(self->vcpu, guest_halt);
 
 	for (i = 0; i < 10; i++) {
 		run_thread_start(&rt, self->vcpu);
-		run_thread_wait_asleep(&rt);
+		asleep = run_thread_wait_asleep(&rt);
 		vcpu_user_exit(self->vcpu);
 		run_thread_expect_request(&rt);
+		if (!asleep)
+			SKIP(return, "The guest's halt doesn't block the vCPU");
 	}
 }
 
@@ -340,7 +367,7 @@ static void test_mp_state(struct kvm_vcpu *vcpu, u32 state)
 		run_expect_request(vcpu);
 
 		run_thread_start(&rt, vcpu);
-		run_thread_wait_asleep(&rt);
+		TEST_ASSERT(run_thread_wait_asleep(&rt), "The vCPU doesn't block");
 		vcpu_user_exit(vcpu);
 		run_thread_expect_request(&rt);
 
@@ -408,9 +435,10 @@ struct storm {
 static void *storm_fn(void *arg)
 {
 	struct storm *storm = arg;
-	u32 i, delay = 0;
+	u32 i, n, delay = 0;
 
-	while (!atomic_load(&storm->stop)) {
+	/* Limited, so that a guest that never gets to run does so in the end. */
+	for (n = 0; n < NR_STORM_KICKS && !atomic_load(&storm->stop); n++) {
 		vcpu_user_exit(storm->vcpu);
 
 		/* Let the guest run now and then. */
@@ -497,6 +525,54 @@ TEST_F(user_exit, no_lost_kick)
 	for (i = 1; i <= NR_KICKS; i++) {
 		/* Kick at all stages of the thread's way into the guest. */
 		for (j = 0; j < (i * 37) % 1000; j++)
+			barrier();
+
+		atomic_store_explicit(&kicks.wanted, i, memory_order_relaxed);
+		vcpu_user_exit(self->vcpu);
+		while (atomic_load(&kicks.seen) != i)
+			sched_yield();
+	}
+
+	kvm_pthread_join(thread, NULL);
+}
+
+static void *kicked_on_exit_fn(void *arg)
+{
+	struct kicks *kicks = arg;
+	u32 i;
+	int ret;
+
+	for (i = 1; i <= NR_KICKS; i++) {
+		do {
+			ret = __vcpu_run(kicks->vcpu);
+			TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
+			TEST_ASSERT(kicks->vcpu->run->exit_reason == KVM_EXIT_REQUEST ||
+				    kicks->vcpu->run->exit_reason == KVM_EXIT_MMIO,
+				    "Unexpected exit reason: %s",
+				    exit_reason_str(kicks->vcpu->run->exit_reason));
+		} while (atomic_load_explicit(&kicks->wanted, memory_order_relaxed) != i);
+		atomic_store(&kicks->seen, i);
+	}
+	return NULL;
+}
+
+/*
+ * A kick may arrive when KVM_RUN is about to return for another reason.  Either
+ * that return shows what was stored before the kick, or there's another return.
+ */
+TEST_F(user_exit, no_lost_kick_on_exit)
+{
+	struct kicks kicks = { .vcpu = self->vcpu };
+	u32 *round = addr_gva2hva(self->vm, (gva_t)&guest_round);
+	pthread_t thread;
+	u32 i, j;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_exit_and_spin);
+	kvm_pthread_create(&thread, NULL, kicked_on_exit_fn, &kicks);
+
+	for (i = 1; i <= NR_KICKS; i++) {
+		WRITE_ONCE(*round, i);
+		for (j = 0; j < (i * 37) % 5000; j++)
 			barrier();
 
 		atomic_store_explicit(&kicks.wanted, i, memory_order_relaxed);
