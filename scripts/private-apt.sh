@@ -81,7 +81,9 @@ private_apt_write_conf() {
 
 # The first thing apt complained about, without apt's prefix.
 private_apt_reason() {
-	sed -n 's/^[EW]: //p' "$1" | head -n 1 | cut -c -300 | grep . || echo "see $1"
+	local line
+	line=$(grep -m 1 '^[EW]: ' "$1" || echo "E: see $1")
+	echo "${line:3:300}"
 }
 
 private_apt_init() {
@@ -166,13 +168,16 @@ private_apt_unpack() {
 		# apt keeps what is already there if its checksum is right.
 		uri=$(private_apt apt-get -qq --print-uris download "$pkg" 2>"$log") ||
 			die "cannot get package $pkg: $(private_apt_reason "$log")"
-		file=$(printf '%s\n' "$uri" | awk '{ print $2; exit }')
+		file=$(printf '%s\n' "$uri" | awk 'NR == 1 { print $2 }')
 		(
 			cd "$PRIVATE_APT_DIR/archives" &&
 				exec {PRIVATE_APT_LOCK}>"$PRIVATE_APT_DIR/lock" &&
 				flock "$PRIVATE_APT_LOCK" && private_apt apt-get -q download "$pkg"
-		) >"$log" 2>&1 ||
+		) >"$log" 2>&1 || {
+			# apt leaves what it has got so far.
+			rm -f "$PRIVATE_APT_DIR/archives/$file"
 			die "cannot get package $pkg: $(private_apt_reason "$log")"
+		}
 		{ mkdir -p "$dir" && dpkg-deb -x "$PRIVATE_APT_DIR/archives/$file" "$dir"; } 2>"$log" ||
 			die "cannot unpack $file: $(head -n 1 "$log")"
 	done

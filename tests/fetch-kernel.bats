@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck disable=SC2030,SC2031,SC2154 # bats runs each test in a subshell
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # bats runs each test in a subshell
 
 load series
 
@@ -350,6 +350,16 @@ stub_apt() {
 	[ "$status" -eq 0 ]
 	[ "$(git -C "$KERNEL" rev-parse HEAD)" = "$PIN_COMMIT" ]
 	[ -z "$(find "$KVM_SERIES_CACHE" -name '*.deb' -o -name 'unpack*')" ]
+}
+
+@test "Debian: a download that ends half-way gives one line and leaves nothing" {
+	stub_apt "$PIN_VERSION"
+	sed -i 's|cp .*/package.deb.*_all.deb ;;|echo part >linux-source-7.3_1_all.deb; echo "E: write (28: No space left on device)"; exit 100 ;;|' "$T/bin/apt-get"
+	fetch
+	[ "$status" -eq 2 ]
+	one_line 'cannot get package linux-source-7.3=7.3.4-1~bpo13\+1: write .28: No space left on device'
+	nothing_left
+	[ -z "$(find "$KVM_SERIES_CACHE" -name '*.deb')" ]
 }
 
 @test "Debian: a newer 7.3.y gives a note, and an error with --strict" {

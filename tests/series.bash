@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2034 # loaded by fetch-kernel.bats and series.bats
+# shellcheck shell=bash disable=SC2034,SC2154 # loaded by fetch-kernel.bats and series.bats
 # A kernel of a few files with its own pin, so that the scripts that handle the real one
 # can be tried in a second.
 
@@ -48,7 +48,8 @@ fake_kernel() {
 	done >"$k/virt/kvm/kvm_main.c"
 	sed 's/kvm_/arm_/' "$k/virt/kvm/kvm_main.c" >"$k/arch/arm64/kvm/arm.c"
 	printf 'int main(void) { return 0; }\n' >"$k/tools/testing/selftests/kvm/old_test.c"
-	printf 'ignored.txt\n' >"$k/.gitignore"
+	# Debian's ends like this: git add without -f adds nothing new.
+	printf 'ignored.txt\n*.o\n/*\n!/debian/\n' >"$k/.gitignore"
 	printf 'in the tarball all the same\n' >"$k/ignored.txt"
 	printf 'dos\r\n' >"$k/dos.txt"
 	ln -s Makefile "$k/link"
