@@ -11,7 +11,7 @@ setup() {
 	cp -r "$DATA/plans" "$PLANS"
 	cp -r "$DATA/good" "$RESULTS/arm64-normal"
 	R=$RESULTS/arm64-normal
-	cd "$ROOT"
+	cd "$ROOT" || exit
 }
 
 last() { printf '%s\n' "${lines[-1]}"; }
@@ -46,6 +46,7 @@ cut_at() { sed -i "/$1/,\$d" "$R/ktap.log"; }
 	sed -i 's/^exit=0/exit=1/' "$R/status"
 	run scripts/report-ktap arm64 normal
 	[ "$status" -eq 1 ]
+	# shellcheck disable=SC2001 # the pattern has slashes and the like
 	sed "s|$RESULTS|RESULTS|" <<<"$output" | diff -u "$DATA/failed.out" -
 }
 

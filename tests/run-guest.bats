@@ -36,8 +36,7 @@ gone() {
 }
 
 wait_for() {
-	local tries
-	for tries in $(seq 150); do
+	for _ in $(seq 150); do
 		if "$@" 2>/dev/null; then return 0; fi
 		sleep 0.2
 	done

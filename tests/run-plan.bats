@@ -125,6 +125,7 @@ guest_file() { (cd "$T" && cpio -i --quiet --to-stdout "$1" <"$T/initramfs"); }
 	mkdir "$T/root"
 	guest_file guest/timeouts >"$T/root/timeouts"
 	line=$(guest_file kselftest/kvm/settings | sed "s|/guest/timeouts|$T/root/timeouts|")
+	# shellcheck disable=SC2034 # for the settings file, which is evaluated below
 	BASENAME_TEST=get-reg-list
 	field=$(echo "$line" | cut -d= -f1)
 	value=$(echo "$line" | cut -d= -f2-)
@@ -198,7 +199,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$ROOT/scripts/run-plan" arm64 normal >"$T/out" 2>&1 3>&- &
 		plan=$!
-		for tries in $(seq 150); do
+		for _ in $(seq 150); do
 			not grep -q boot "$R/control.log" || break
 			sleep 0.2
 		done
@@ -210,7 +211,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$ROOT/scripts/run-plan" arm64 normal >"$T/
 		[ ! -e "$R/meta" ]
 		[ -z "$(ls -A "$TMPDIR")" ]
 		# Not one process of the group is left.
-		for tries in $(seq 20); do
+		for _ in $(seq 20); do
 			not kill -0 -- "-$plan" && break
 			sleep 0.5
 		done
