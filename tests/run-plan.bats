@@ -191,7 +191,7 @@ guest_file() { (cd "$T" && cpio -i --quiet --to-stdout "$1" <"$T/initramfs"); }
 }
 
 @test "run-plan: Ctrl-C, or SIGTERM to it alone, leaves no QEMU behind and nothing to judge" {
-	local sig tries code
+	local sig code
 	for sig in INT TERM; do
 		rm -f "$STUB_PID"
 		STUB_GUEST=hangs setsid python3 -c '
