@@ -429,7 +429,7 @@ TEST_F(user_exit, request_exits_stat)
 
 struct storm {
 	struct kvm_vcpu *vcpu;
-	atomic_bool stop;
+	atomic_int stop;
 };
 
 static void *storm_fn(void *arg)
@@ -477,7 +477,7 @@ TEST_F(user_exit, storm)
 		i++;
 	}
 
-	atomic_store(&storm.stop, true);
+	atomic_store(&storm.stop, 1);
 	for (i = 0; i < NR_STORM_THREADS; i++)
 		kvm_pthread_join(threads[i], NULL);
 
