@@ -8,7 +8,7 @@ S       := ./scripts
 # The scripts get ARCH and FLAVOUR as arguments. In the environment or in MAKEFLAGS they would
 # reach the kernel's own make, where ARCH means something else.
 MAKEOVERRIDES :=
-unexport ARCH FLAVOUR MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
+unexport ARCH FLAVOUR STEPS MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -39,6 +39,7 @@ help:
 	@echo '  ARCH=$(ARCH)       arm64, x86_64, riscv64, loongarch64 or all (run, build, regress)'
 	@echo '  FLAVOUR=$(FLAVOUR)   normal, debug, bench or base (the unpatched kernel)'
 	@echo '  JOBS=N           parallel compile jobs (default: the number of processors)'
+	@echo '  STEPS="..."      some steps of check only (scripts/check-all --list)'
 	@echo '  KERNEL_SRC=DIR   a 7.3.y git tree to take the kernel from, instead of downloading it'
 	@echo '  KVM_SERIES_CACHE=DIR   downloads and ccache (default: ~/.cache/kvm-series)'
 	@echo '  ACCEL=kvm        run guests on /dev/kvm if the host can nest (default: tcg)'
@@ -47,7 +48,7 @@ run:
 	@$(S)/run-series $(ARCH) $(FLAVOUR)
 
 check:
-	@$(S)/check-all
+	@$(S)/check-all $(STEPS)
 
 check-series:
 	@$(S)/install-deps series
