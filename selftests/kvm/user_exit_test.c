@@ -29,6 +29,9 @@
 #define MMIO_GPA	(4ull * SZ_1G)
 #define MMIO_PAGES	2
 
+/* Seconds, for a guest in an emulator with a debug kernel. */
+#define SLOW_TIMEOUT	180
+
 #define NR_STORM_THREADS	4
 #define NR_STORM_KICKS		20000
 #define NR_STORM_SYNCS		500
@@ -318,7 +321,7 @@ TEST_F(user_exit, completes_mmio)
 }
 
 /* KVM_USER_EXIT must not wait for the vCPU, and must make it leave the guest. */
-TEST_F(user_exit, spinning)
+TEST_F_TIMEOUT(user_exit, spinning, SLOW_TIMEOUT)
 {
 	struct run_thread rt;
 	u64 count = 0;
@@ -335,7 +338,7 @@ TEST_F(user_exit, spinning)
 	}
 }
 
-TEST_F(user_exit, halted)
+TEST_F_TIMEOUT(user_exit, halted, SLOW_TIMEOUT)
 {
 	struct run_thread rt;
 	bool asleep;
@@ -379,7 +382,7 @@ static void test_mp_state(struct kvm_vcpu *vcpu, u32 state)
 	vcpu_mp_state_set(vcpu, &mp_state);
 }
 
-TEST_F(user_exit, not_runnable)
+TEST_F_TIMEOUT(user_exit, not_runnable, SLOW_TIMEOUT)
 {
 	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
 
@@ -453,7 +456,7 @@ static void *storm_fn(void *arg)
  * With requests coming in at any moment, the guest's state must stay intact,
  * every exit of the guest must be seen, and nothing must be left at the end.
  */
-TEST_F(user_exit, storm)
+TEST_F_TIMEOUT(user_exit, storm, SLOW_TIMEOUT)
 {
 	struct kvm_vcpu *vcpu = self->vcpu;
 	struct storm storm = { .vcpu = vcpu };
@@ -513,7 +516,7 @@ static void *kicked_fn(void *arg)
 }
 
 /* One return for each kick, no kick lost, and the reason for it is visible. */
-TEST_F(user_exit, no_lost_kick)
+TEST_F_TIMEOUT(user_exit, no_lost_kick, SLOW_TIMEOUT)
 {
 	struct kicks kicks = { .vcpu = self->vcpu };
 	pthread_t thread;
@@ -560,7 +563,7 @@ static void *kicked_on_exit_fn(void *arg)
  * A kick may arrive when KVM_RUN is about to return for another reason.  Either
  * that return shows what was stored before the kick, or there's another return.
  */
-TEST_F(user_exit, no_lost_kick_on_exit)
+TEST_F_TIMEOUT(user_exit, no_lost_kick_on_exit, SLOW_TIMEOUT)
 {
 	struct kicks kicks = { .vcpu = self->vcpu };
 	u32 *round = addr_gva2hva(self->vm, (gva_t)&guest_round);
