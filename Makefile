@@ -37,7 +37,7 @@ help:
 	@echo ''
 	@echo 'Variables'
 	@echo '  ARCH=$(ARCH)       arm64, x86_64, riscv64, loongarch64 or all (run, build, regress)'
-	@echo '  FLAVOUR=$(FLAVOUR)   normal, debug, bench or base (the unpatched kernel)'
+	@echo '  FLAVOUR=$(FLAVOUR)   normal, debug, bench; base, bench-base (the unpatched kernel)'
 	@echo '  JOBS=N           parallel compile jobs (default: the number of processors)'
 	@echo '  STEPS="..."      some steps of check only (scripts/check-all --list)'
 	@echo '  KERNEL_SRC=DIR   a 7.3.y git tree to take the kernel from, instead of downloading it'

@@ -4,11 +4,11 @@
 # fragments, and how to read a config line. Sourced after lib.sh.
 
 CONFIGS=${CONFIGS:-$ROOT/configs}
-FLAVOURS=(normal debug bench base)
+FLAVOURS=(normal debug bench base bench-base)
 
 need_flavour() {
 	case $1 in
-	normal | debug | bench | base) ;;
+	normal | debug | bench | base | bench-base) ;;
 	*) die "unknown flavour '$1' (one of: ${FLAVOURS[*]})" ;;
 	esac
 }
@@ -32,16 +32,20 @@ toolchain() {
 
 # fragments ARCH FLAVOUR: what is asked for, in order. All of it is checked in the end.
 fragments() {
+	local more=${2%-base}
 	echo "$KERNEL/tools/testing/selftests/kvm/config"
 	echo "$CONFIGS/base.config"
 	echo "$CONFIGS/$1.config"
-	case $2 in
+	case $more in
 	debug | bench)
-		echo "$CONFIGS/$2.config"
-		[ ! -e "$CONFIGS/$2.$1.config" ] || echo "$CONFIGS/$2.$1.config"
+		echo "$CONFIGS/$more.config"
+		[ ! -e "$CONFIGS/$more.$1.config" ] || echo "$CONFIGS/$more.$1.config"
 		;;
 	esac
 }
+
+# unpatched FLAVOUR: is it built from the pinned commit, without the series?
+unpatched() { [ "$1" = base ] || [ "$1" = bench-base ]; }
 
 # config_lines FILE...: one "SYMBOL<tab>VALUE<tab>FILE:LINE" a line; n is "is not set".
 # A line that is neither a setting nor a comment is an error: Kconfig would skip it silently.

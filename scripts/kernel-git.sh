@@ -147,5 +147,5 @@ selftest_copies() {
 		mkdir -p "$(dirname "$to")"
 		git -C "${VIEW:-$KERNEL}" cat-file blob "$2:$path" >"$to" || die "cannot write $to"
 	done < <(git -C "${VIEW:-$KERNEL}" diff-tree -r --no-renames --diff-filter=A --name-only \
-		"$1" "$2" -- "$SELFTESTS_IN_KERNEL" | grep '\.c$' || true)
+		"$1" "$2" -- "$SELFTESTS_IN_KERNEL" | grep '\.[ch]$' || true)
 }

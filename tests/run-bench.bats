@@ -135,27 +135,33 @@ stubs() {
 	touch "$SELFTESTS"/{foo_test.c,foo_perf_test.c,arm64/bar_perf_test.c,x86/msr_perf_test.c}
 	printf '#!/usr/bin/env bash\n' | tee "$SCRIPTS/install-deps" >"$SCRIPTS/run-series"
 	cp "$SCRIPTS_DIR/report-bench" "$SCRIPTS/"
-	# The n-th guest prints the n-th of the files.
+	record user_exit.unused_exit base insn 499 >"$T/base-insn"
+	record user_exit.unused_exit base ns 120 >"$T/base-ns"
+	# The n-th guest of each kernel prints the n-th of that kernel's files.
 	cat >"$SCRIPTS/run-guest" <<-'END'
 		#!/usr/bin/env bash
 		echo "$*" >>"$CALLS"
 		[[ "$*" =~ --out\ ([^ ]*) ]]
 		files=(one two plain)
-		cp "$(dirname "$CALLS")/${files[$(wc -l <"$CALLS") - 1]}" "${BASH_REMATCH[1]}/ktap.log"
+		[ "$2" = bench ] || files=(base-insn base-insn base-ns)
+		cp "$(dirname "$CALLS")/${files[$(grep -c "^$1 $2 " "$CALLS") - 1]}" "${BASH_REMATCH[1]}/ktap.log"
 		exit "${GUEST_EXIT:-0}"
 	END
 	chmod +x "$SCRIPTS"/*
 }
 
-@test "bench: run-bench: two counted guests with one vCPU, then a plain one" {
+@test "bench: run-bench: two counted guests with one vCPU, then a plain one, with and without the series" {
 	stubs
 	run "$SCRIPTS_DIR/run-bench" arm64
 	echo "$output"
 	[ "$status" -eq 0 ]
 	[ -s "$OUT" ]
-	[ "$(grep -c -- '--smp 1' "$CALLS")" -eq 3 ]
-	[ "$(grep -- '--icount' "$CALLS" | grep -c -- '-u insn')" -eq 2 ]
-	[ "$(grep -v -- '--icount' "$CALLS" | grep -c -- '-u ns')" -eq 1 ]
+	[ "$(grep -c -- '--smp 1' "$CALLS")" -eq 6 ]
+	for flavour in bench bench-base; do
+		[ "$(grep "^arm64 $flavour .*--icount" "$CALLS" | grep -c -- '-u insn')" -eq 2 ]
+		[ "$(grep "^arm64 $flavour " "$CALLS" | grep -v -- --icount | grep -c -- '-u ns')" -eq 1 ]
+	done
+	grep -q '"way": "base"' "$OUT"
 	# The series' own programs of this architecture, all of them.
 	grep -q 'cd /kselftest/kvm && ./foo_perf_test -u ns && ./bar_perf_test -u ns$' "$CALLS"
 }

@@ -46,6 +46,7 @@ make_quilt() {
 	mkdir -p "$KERNEL/tools/testing/selftests/kvm/arm64"
 	new_test first_test.c
 	new_test arm64/deep_test.c
+	new_test include/first.h
 	commit 'KVM: selftests: Add the first tests'
 	dev tag topic/one
 	sed -i 's/kvm_line_31/kvm_second/' "$KERNEL/virt/kvm/kvm_main.c"
@@ -99,6 +100,7 @@ edit() {
 	plain_git -C "$KERNEL" format-patch -q --zero-commit --no-signature --no-numbered --abbrev=12 -o "$T/one" base..topic/one
 	diff -r --exclude=cover-letter "$T/one" "$PATCHES/one"
 	cmp "$KERNEL/tools/testing/selftests/kvm/arm64/deep_test.c" "$SELFTESTS/arm64/deep_test.c"
+	cmp "$KERNEL/tools/testing/selftests/kvm/include/first.h" "$SELFTESTS/include/first.h"
 	[ ! -e "$SELFTESTS/old_test.c" ]
 	[ -e "$SELFTESTS/plans/base.plan" ]
 	[ -e "$SELFTESTS/README.rst" ]

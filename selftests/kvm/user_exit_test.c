@@ -10,12 +10,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <linux/sizes.h>
 
@@ -24,6 +22,7 @@
 #include "processor.h"
 #include "test_util.h"
 #include "ucall_common.h"
+#include "user_exit.h"
 
 /* Not backed by a memslot, mapped 1:1 in the guest. */
 #define MMIO_GPA	(4ull * SZ_1G)
@@ -32,8 +31,8 @@
 /* Seconds, for a guest in an emulator with a debug kernel. */
 #define SLOW_TIMEOUT	180
 
-#define NR_STORM_THREADS	4
-#define NR_STORM_KICKS		20000
+#define NR_STORM_THREADS	8
+#define NR_STORM_KICKS		10000
 #define NR_STORM_SYNCS		500
 #define NR_KICKS		2000
 
@@ -104,133 +103,60 @@ FIXTURE_TEARDOWN(user_exit)
 	kvm_vm_free(self->vm);
 }
 
-static int __vcpu_user_exit(struct kvm_vcpu *vcpu, unsigned long flags)
-{
-	return __vcpu_ioctl(vcpu, KVM_USER_EXIT, (void *)flags);
-}
-
-static void vcpu_user_exit(struct kvm_vcpu *vcpu)
-{
-	vcpu_ioctl(vcpu, KVM_USER_EXIT, NULL);
-}
-
-/* KVM_RUN must return because of the request, and of nothing else. */
-static void run_expect_request(struct kvm_vcpu *vcpu)
-{
-	int ret = __vcpu_run(vcpu);
-
-	TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
-	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_REQUEST);
-}
-
-/* KVM_RUN must not return before the guest has called userspace. */
-static void run_expect_sync(struct kvm_vcpu *vcpu, u64 val)
-{
-	struct ucall uc;
-	int ret;
-
-	ret = __vcpu_run(vcpu);
-	TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
-	TEST_ASSERT(vcpu->run->exit_reason != KVM_EXIT_REQUEST,
-		    "A consumed request made KVM_RUN return again");
-	TEST_ASSERT_EQ(get_ucall(vcpu, &uc), UCALL_SYNC);
-	TEST_ASSERT_EQ(uc.args[1], val);
-}
-
-static void run_expect_eintr(struct kvm_vcpu *vcpu)
-{
-	int ret = __vcpu_run(vcpu);
-
-	TEST_ASSERT(ret == -1 && errno == EINTR,
-		    "Expected EINTR, got ret = %d, errno = %d, exit reason %s",
-		    ret, errno, exit_reason_str(vcpu->run->exit_reason));
-}
-
-struct run_thread {
-	struct kvm_vcpu *vcpu;
-	pthread_t thread;
-	atomic_int tid;
-	int ret;
-	int err;
-};
-
-static void *run_thread_fn(void *arg)
-{
-	struct run_thread *rt = arg;
-
-	atomic_store(&rt->tid, syscall(SYS_gettid));
-	rt->ret = __vcpu_run(rt->vcpu);
-	rt->err = errno;
-	return NULL;
-}
-
-static void run_thread_start(struct run_thread *rt, struct kvm_vcpu *vcpu)
-{
-	memset(rt, 0, sizeof(*rt));
-	rt->vcpu = vcpu;
-	kvm_pthread_create(&rt->thread, NULL, run_thread_fn, rt);
-}
-
-static void run_thread_expect_request(struct run_thread *rt)
-{
-	kvm_pthread_join(rt->thread, NULL);
-	TEST_ASSERT(!rt->ret, "KVM_RUN failed, ret = %d, errno = %d", rt->ret, rt->err);
-	TEST_ASSERT_KVM_EXIT_REASON(rt->vcpu, KVM_EXIT_REQUEST);
-}
-
-/*
- * The thread has nothing to sleep on but the vCPU that doesn't run.  Returns
- * false if it doesn't sleep within ten seconds, e.g. because the guest executes
- * WFI without a trap.
- */
-static bool run_thread_wait_asleep(struct run_thread *rt)
-{
-	time_t end = time(NULL) + 10;
-	char path[64], state;
-	FILE *f;
-
-	while (!atomic_load(&rt->tid))
-		sched_yield();
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", rt->tid);
-
-	do {
-		sched_yield();
-		f = fopen(path, "r");
-		TEST_ASSERT(f, "Can't open %s, the thread is gone", path);
-		TEST_ASSERT_EQ(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
-		fclose(f);
-	} while (state != 'S' && time(NULL) < end);
-
-	return state == 'S';
-}
-
-static void wait_for_progress(u64 *counter, u64 old)
-{
-	while (READ_ONCE(*counter) == old)
-		sched_yield();
-}
-
 TEST_F(user_exit, capability)
 {
 	TEST_ASSERT_EQ(kvm_check_cap(KVM_CAP_USER_EXIT), 1);
 	TEST_ASSERT_EQ(vm_check_cap(self->vm, KVM_CAP_USER_EXIT), 1);
 }
 
+static void test_error(struct kvm_vcpu *vcpu, unsigned long flags, int err)
+{
+	int ret;
+
+	ret = __vcpu_user_exit(vcpu, flags);
+	TEST_ASSERT(ret == -1 && errno == err,
+		    "vCPU, flags 0x%lx: expected errno %d, got ret = %d, errno = %d",
+		    flags, err, ret, errno);
+
+	ret = __vm_user_exit(vcpu->vm, flags);
+	TEST_ASSERT(ret == -1 && errno == err,
+		    "VM, flags 0x%lx: expected errno %d, got ret = %d, errno = %d",
+		    flags, err, ret, errno);
+}
+
 TEST_F(user_exit, bad_flags)
 {
 	static const unsigned long flags[] = { 1, 2, 1ul << 31, 1ul << (BITS_PER_LONG - 1), -1ul };
-	int i, ret;
+	int i;
 
 	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
 
-	for (i = 0; i < ARRAY_SIZE(flags); i++) {
-		ret = __vcpu_user_exit(self->vcpu, flags[i]);
-		TEST_ASSERT(ret == -1 && errno == EINVAL,
-			    "flags 0x%lx: expected EINVAL, got ret = %d, errno = %d",
-			    flags[i], ret, errno);
-	}
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		test_error(self->vcpu, flags[i], EINVAL);
 
 	/* And nothing was requested. */
+	run_expect_sync(self->vcpu, 0);
+}
+
+/* The fds belong to the process that created the VM. */
+TEST_F(user_exit, other_process)
+{
+	int status;
+	pid_t pid;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	pid = fork();
+	TEST_ASSERT(pid >= 0, "fork() failed, errno = %d", errno);
+	if (!pid) {
+		test_error(self->vcpu, 0, EIO);
+		_exit(0);
+	}
+
+	TEST_ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	TEST_ASSERT(WIFEXITED(status) && !WEXITSTATUS(status),
+		    "The other process failed, status = 0x%x", status);
+
 	run_expect_sync(self->vcpu, 0);
 }
 
@@ -259,13 +185,36 @@ TEST_F(user_exit, consumed_once)
 	}
 }
 
+/* Neither a request nor its consumption is tied to the thread. */
+TEST_F(user_exit, other_thread)
+{
+	struct run_thread rt;
+
+	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
+
+	run_expect_sync(self->vcpu, 0);
+	vcpu_user_exit(self->vcpu);
+	run_thread_start(&rt, self->vcpu);
+	run_thread_expect_request(&rt);
+
+	run_expect_sync(self->vcpu, 1);
+	vcpu_user_exit(self->vcpu);
+	run_expect_request(self->vcpu);
+
+	run_thread_start(&rt, self->vcpu);
+	kvm_pthread_join(rt.thread, NULL);
+	TEST_ASSERT(!rt.ret, "KVM_RUN failed, ret = %d, errno = %d", rt.ret, rt.err);
+	TEST_ASSERT(self->vcpu->run->exit_reason != KVM_EXIT_REQUEST,
+		    "A consumed request made another thread's KVM_RUN return");
+}
+
 TEST_F(user_exit, consumed_by_immediate_exit)
 {
 	vcpu_arch_set_entry_point(self->vcpu, guest_sync);
 
 	vcpu_user_exit(self->vcpu);
 	self->vcpu->run->immediate_exit = 1;
-	run_expect_eintr(self->vcpu);
+	run_expect_errno(self->vcpu, EINTR);
 	self->vcpu->run->immediate_exit = 0;
 
 	run_expect_sync(self->vcpu, 0);
@@ -291,7 +240,7 @@ TEST_F(user_exit, consumed_by_signal)
 	free(mask);
 
 	vcpu_user_exit(self->vcpu);
-	run_expect_eintr(self->vcpu);
+	run_expect_errno(self->vcpu, EINTR);
 	TEST_ASSERT_KVM_EXIT_REASON(self->vcpu, KVM_EXIT_INTR);
 
 	TEST_ASSERT_EQ(sigwaitinfo(&set, NULL), SIGUSR1);
@@ -354,6 +303,36 @@ TEST_F_TIMEOUT(user_exit, halted, SLOW_TIMEOUT)
 		if (!asleep)
 			SKIP(return, "The guest's halt doesn't block the vCPU");
 	}
+}
+
+/*
+ * A vCPU that polls before it blocks must notice the request too.  KVM doubles
+ * the time that it polls for whenever a halt takes longer than that.
+ */
+TEST_F_TIMEOUT(user_exit, halt_poll, SLOW_TIMEOUT)
+{
+	struct run_thread rt;
+	u64 before, polls;
+	int i;
+
+	TEST_REQUIRE(kvm_has_cap(KVM_CAP_HALT_POLL));
+	/* Nanoseconds. */
+	vm_enable_cap(self->vm, KVM_CAP_HALT_POLL, 1000000000);
+	vcpu_arch_set_entry_point(self->vcpu, guest_halt);
+
+	before = vcpu_get_stat(self->vcpu, halt_successful_poll);
+	for (i = 0; i < 200; i++) {
+		run_thread_start(&rt, self->vcpu);
+		usleep(2000);
+		vcpu_user_exit(self->vcpu);
+		run_thread_expect_request(&rt);
+
+		polls = vcpu_get_stat(self->vcpu, halt_successful_poll) - before;
+		if (polls >= 10)
+			return;
+	}
+
+	TEST_FAIL("Only %lu of %d requests ended a poll", (unsigned long)polls, i);
 }
 
 /* A vCPU that isn't allowed to run leaves KVM_RUN, and stays what it is. */
@@ -421,13 +400,155 @@ TEST_F(user_exit, request_exits_stat)
 	/* Neither another reason to return, nor a request alone, is counted. */
 	vcpu_user_exit(self->vcpu);
 	self->vcpu->run->immediate_exit = 1;
-	run_expect_eintr(self->vcpu);
+	run_expect_errno(self->vcpu, EINTR);
 	self->vcpu->run->immediate_exit = 0;
 	run_expect_sync(self->vcpu, 0);
 	vcpu_user_exit(self->vcpu);
 
 	after = vcpu_get_stat(self->vcpu, request_exits);
 	TEST_ASSERT_EQ(after - before, 7);
+}
+
+FIXTURE(user_exit_vm) {
+	struct kvm_vm *vm;
+};
+
+FIXTURE_SETUP(user_exit_vm)
+{
+}
+
+FIXTURE_TEARDOWN(user_exit_vm)
+{
+	if (self->vm)
+		kvm_vm_free(self->vm);
+}
+
+#define NR_VCPUS	8
+
+static u64 guest_counters[NR_VCPUS];
+
+static void guest_spin_indexed(u64 index)
+{
+	for (;;)
+		WRITE_ONCE(guest_counters[index], READ_ONCE(guest_counters[index]) + 1);
+}
+
+/*
+ * One ioctl on the VM makes every vCPU return, once: those that execute guest
+ * code, those that are halted, and those that aren't in KVM_RUN.
+ */
+TEST_F_TIMEOUT(user_exit_vm, all_vcpus, SLOW_TIMEOUT)
+{
+	struct kvm_vcpu *vcpus[NR_VCPUS];
+	struct run_thread rt[NR_VCPUS];
+	struct kvm_vm *vm;
+	u64 count, *counters;
+	int i, round;
+
+	vm = vm_create_with_vcpus(NR_VCPUS, guest_spin_indexed, vcpus);
+	self->vm = vm;
+	counters = addr_gva2hva(vm, (gva_t)guest_counters);
+	for (i = 0; i < NR_VCPUS; i++) {
+		if (i % 4 == 3)
+			vcpu_arch_set_entry_point(vcpus[i], guest_halt);
+		vcpu_args_set(vcpus[i], 1, i);
+	}
+
+	for (round = 0; round < 5; round++) {
+		/* The last two aren't running when the request is made. */
+		for (i = 0; i < NR_VCPUS - 2; i++) {
+			count = READ_ONCE(counters[i]);
+			run_thread_start(&rt[i], vcpus[i]);
+			if (i % 4 == 3)
+				run_thread_wait_asleep(&rt[i]);
+			else
+				wait_for_progress(&counters[i], count);
+		}
+
+		vm_user_exit(vm);
+
+		for (i = 0; i < NR_VCPUS - 2; i++)
+			run_thread_expect_request(&rt[i]);
+		for (; i < NR_VCPUS; i++)
+			run_expect_request(vcpus[i]);
+	}
+
+	/* Nothing is left: vCPUs that run again don't return. */
+	for (i = 0; i < NR_VCPUS; i++) {
+		if (i % 4 == 3)
+			continue;
+		count = READ_ONCE(counters[i]);
+		run_thread_start(&rt[i], vcpus[i]);
+		wait_for_progress(&counters[i], count);
+		vcpu_user_exit(vcpus[i]);
+		run_thread_expect_request(&rt[i]);
+	}
+}
+
+/* There's nothing to do, and nothing that a vCPU created later would inherit. */
+TEST_F(user_exit_vm, no_vcpu)
+{
+	struct kvm_vcpu *vcpu;
+
+	self->vm = vm_create(1);
+	vm_user_exit(self->vm);
+
+	vcpu = vm_vcpu_add(self->vm, 0, guest_sync);
+	kvm_arch_vm_finalize_vcpus(self->vm);
+	run_expect_sync(vcpu, 0);
+}
+
+struct creation {
+	struct kvm_vm *vm;
+	atomic_int stop;
+	atomic_int started;
+};
+
+static void *create_and_run_fn(void *arg)
+{
+	struct creation *creation = arg;
+	struct kvm_vcpu *vcpu;
+	int ret;
+
+	atomic_store(&creation->started, 1);
+	vcpu = vm_vcpu_add(creation->vm, 0, guest_spin);
+	kvm_arch_vm_finalize_vcpus(creation->vm);
+
+	/* A relaxed load, to not add a barrier that KVM has to provide. */
+	while (!atomic_load_explicit(&creation->stop, memory_order_relaxed)) {
+		ret = __vcpu_run(vcpu);
+		TEST_ASSERT(!ret, KVM_IOCTL_ERROR(KVM_RUN, ret));
+		TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_REQUEST);
+	}
+	return NULL;
+}
+
+/*
+ * A vCPU that is being created either gets the request, or its creator sees what
+ * was stored before the request was made, and doesn't run it.
+ */
+TEST_F_TIMEOUT(user_exit_vm, vcpu_creation, SLOW_TIMEOUT)
+{
+	struct creation creation;
+	pthread_t thread;
+	int i, j;
+
+	for (i = 0; i < 100; i++) {
+		memset(&creation, 0, sizeof(creation));
+		creation.vm = vm_create(1);
+
+		kvm_pthread_create(&thread, NULL, create_and_run_fn, &creation);
+		while (!atomic_load(&creation.started))
+			sched_yield();
+		for (j = 0; j < i * 1000; j++)
+			barrier();
+
+		atomic_store_explicit(&creation.stop, 1, memory_order_relaxed);
+		vm_user_exit(creation.vm);
+		kvm_pthread_join(thread, NULL);
+
+		kvm_vm_free(creation.vm);
+	}
 }
 
 struct storm {
@@ -442,7 +563,10 @@ static void *storm_fn(void *arg)
 
 	/* Limited, so that a guest that never gets to run does so in the end. */
 	for (n = 0; n < NR_STORM_KICKS && !atomic_load(&storm->stop); n++) {
-		vcpu_user_exit(storm->vcpu);
+		if (n % 2)
+			vcpu_user_exit(storm->vcpu);
+		else
+			vm_user_exit(storm->vcpu->vm);
 
 		/* Let the guest run now and then. */
 		delay = (delay + 997) % 20000;
@@ -586,88 +710,6 @@ TEST_F_TIMEOUT(user_exit, no_lost_kick_on_exit, SLOW_TIMEOUT)
 
 	kvm_pthread_join(thread, NULL);
 }
-
-#ifdef __x86_64__
-#define PIO_PORT	0x80
-
-static void guest_pio_read(void)
-{
-	u32 val;
-
-	for (;;) {
-		asm volatile("inl %w1, %0" : "=a"(val) : "Nd"(PIO_PORT));
-		GUEST_SYNC(val);
-	}
-}
-
-TEST_F(user_exit, completes_pio)
-{
-	struct kvm_vcpu *vcpu = self->vcpu;
-	u32 *data;
-
-	vcpu_arch_set_entry_point(vcpu, guest_pio_read);
-
-	vcpu_run(vcpu);
-	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
-	TEST_ASSERT_EQ(vcpu->run->io.port, PIO_PORT);
-	TEST_ASSERT_EQ(vcpu->run->io.direction, KVM_EXIT_IO_IN);
-	data = (void *)vcpu->run + vcpu->run->io.data_offset;
-	*data = 0x12345678;
-
-	vcpu_user_exit(vcpu);
-	run_expect_request(vcpu);
-
-	*data = ~0u;
-	run_expect_sync(vcpu, 0x12345678);
-}
-
-static void guest_mmio_read_split(void)
-{
-	for (;;)
-		GUEST_SYNC(READ_ONCE(*(u64 *)(MMIO_GPA + PAGE_SIZE - 4)));
-}
-
-/* The exit for the second half of an access consumes the request. */
-TEST_F(user_exit, consumed_by_mmio)
-{
-	struct kvm_vcpu *vcpu = self->vcpu;
-
-	vcpu_arch_set_entry_point(vcpu, guest_mmio_read_split);
-
-	vcpu_run(vcpu);
-	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_MMIO);
-	TEST_ASSERT_EQ(vcpu->run->mmio.len, 4);
-	memset(vcpu->run->mmio.data, 0x11, 4);
-
-	vcpu_user_exit(vcpu);
-	vcpu_run(vcpu);
-	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_MMIO);
-	TEST_ASSERT_EQ(vcpu->run->mmio.len, 4);
-	TEST_ASSERT_EQ(vcpu->run->mmio.phys_addr, MMIO_GPA + PAGE_SIZE);
-	memset(vcpu->run->mmio.data, 0x22, 4);
-
-	run_expect_sync(vcpu, 0x2222222211111111ull);
-}
-
-/* So does an error that KVM_RUN finds before it enters the guest. */
-TEST_F(user_exit, consumed_by_error)
-{
-	struct kvm_vcpu *vcpu = self->vcpu;
-	int ret;
-
-	TEST_REQUIRE(kvm_has_cap(KVM_CAP_SYNC_REGS));
-	vcpu_arch_set_entry_point(vcpu, guest_sync);
-
-	vcpu_user_exit(vcpu);
-	vcpu->run->kvm_valid_regs = ~0ull;
-	ret = __vcpu_run(vcpu);
-	TEST_ASSERT(ret == -1 && errno == EINVAL,
-		    "Expected EINVAL, got ret = %d, errno = %d", ret, errno);
-	vcpu->run->kvm_valid_regs = 0;
-
-	run_expect_sync(vcpu, 0);
-}
-#endif
 
 int main(int argc, char *argv[])
 {
