@@ -12,7 +12,7 @@ unexport ARCH FLAVOUR STEPS MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check check-series lint test build bench guest apply export regress clean
+.PHONY: help run check check-series lint test build objects bench guest apply export regress clean
 
 help:
 	@echo 'Usage: make VERB [VARIABLE=VALUE]...'
@@ -28,6 +28,7 @@ help:
 	@echo '  lint          shellcheck, pyflakes, checkpatch, licence lines, stray paths'
 	@echo '  test          golden tests of the scripts'
 	@echo '  check-series  the quilt: files, order, round trip, checkpatch, sign-offs (no build)'
+	@echo '  objects       compiles KVM for the architectures that are not run: s390, powerpc, mips'
 	@echo ''
 	@echo 'Work on the series'
 	@echo '  apply         the series as commits on branch "series" in kernel/; then make -C kernel ... works'
@@ -65,6 +66,12 @@ test:
 
 build:
 	@$(S)/run-series --only build $(ARCH) $(FLAVOUR)
+
+objects:
+	@$(S)/install-deps series build
+	@$(S)/fetch-kernel
+	@$(S)/apply-series
+	@$(S)/build-objects
 
 bench:
 	@$(S)/run-bench $(ARCH)

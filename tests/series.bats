@@ -43,7 +43,7 @@ make_quilt() {
 	printf '#!/bin/sh\n' >"$KERNEL/scripts/new-script"
 	chmod +x "$KERNEL/scripts/new-script"
 	commit 'KVM: arm64: Change line 30'
-	mkdir -p "$KERNEL/tools/testing/selftests/kvm/arm64"
+	mkdir -p "$KERNEL/tools/testing/selftests/kvm/"{arm64,include}
 	new_test first_test.c
 	new_test arm64/deep_test.c
 	new_test include/first.h

@@ -451,8 +451,10 @@ TEST_F(user_exit_modes, compat)
 
 	/* Without CONFIG_IA32_EMULATION, there's no such system call. */
 	sigaction(SIGSEGV, &sa, &old);
-	if (sigsetjmp(compat_jmp, 1))
+	if (sigsetjmp(compat_jmp, 1)) {
+		sigaction(SIGSEGV, &old, NULL);
 		SKIP(return, "No 32-bit system calls");
+	}
 	TEST_ASSERT_EQ(compat_ioctl(vcpu->fd, KVM_USER_EXIT, 0), 0);
 	sigaction(SIGSEGV, &old, NULL);
 	run_expect_request(vcpu);
