@@ -47,6 +47,7 @@
 
 #define MMIO_GPA	(4ull * SZ_1G)
 #define MAX_VCPUS	160
+#define MAX_ROUNDS	1000u
 
 enum way {
 	WAY_SIGNAL,
@@ -248,9 +249,26 @@ struct pause {
 	double whole;
 };
 
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, unsigned int n)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return values[n / 2];
+}
+
+/*
+ * The median of the rounds: in some of them, the scheduler lets threads preempt
+ * each other, or the timer ticks.
+ */
 static struct pause measure_pause(struct kvm_vm *vm, enum way way, unsigned int rounds)
 {
-	struct pause sum = {};
+	static double kick[MAX_ROUNDS], whole[MAX_ROUNDS];
 	double start, kicked;
 	unsigned int i;
 	int j;
@@ -267,13 +285,13 @@ static struct pause measure_pause(struct kvm_vm *vm, enum way way, unsigned int 
 		kick_all(vm, way);
 		kicked = now();
 		sem_wait(&all_acked);
-		sum.whole += now() - start;
-		sum.kick += kicked - start;
+		whole[i] = now() - start;
+		kick[i] = kicked - start;
 	}
 
 	return (struct pause) {
-		.kick = sum.kick / rounds / nr_vcpus,
-		.whole = sum.whole / rounds / nr_vcpus,
+		.kick = median(kick, rounds) / nr_vcpus,
+		.whole = median(whole, rounds) / nr_vcpus,
 	};
 }
 
@@ -283,7 +301,7 @@ static void many_vcpus(int vcpus, bool halt)
 	const struct sched_param kicker = { .sched_priority = 1 };
 	const struct sched_param normal = { .sched_priority = 0 };
 	struct kvm_vcpu *vcpu_array[MAX_VCPUS];
-	unsigned int rounds = nr_rounds / (10 * vcpus) + 2;
+	unsigned int rounds = min(nr_rounds / (10 * vcpus) + 30, MAX_ROUNDS);
 	struct kvm_vm *vm;
 	struct pause pause;
 	int i, way;
