@@ -441,6 +441,18 @@ fuzzy() {
 	[ "$(failed_checks)" = 'quilt ' ]
 }
 
+@test "check: a file whose change a later patch takes back" {
+	local file=$KERNEL/tools/testing/selftests/kvm/old_test.c
+	cp "$file" "$T/before"
+	echo '/* For now. */' >>"$file"
+	commit 'KVM: selftests: Add a line'
+	cp "$T/before" "$file"
+	commit 'KVM: selftests: Remove the line'
+	"$SCRIPTS/export-series" 2>/dev/null
+	check
+	[ "$status" -eq 0 ]
+}
+
 @test "check: wrong subjects" {
 	edit one/0001-KVM-Change-line-30.patch 's/^Subject: .*/Subject: [PATCH] kvm: change it./'
 	check
