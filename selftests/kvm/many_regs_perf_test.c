@@ -32,6 +32,7 @@
 
 #define MAX_VCPUS	160
 #define NR_TRAPS	1000
+#define MIN_ROUNDS	5u
 
 static unsigned int nr_rounds = 100;
 static const char *unit = "ns";
@@ -136,17 +137,31 @@ static void as_msrs(bool set)
 }
 #endif
 
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median: in some rounds, the timer ticks. */
 static double per_call(void (*way)(bool set), bool set)
 {
-	unsigned int rounds = nr_rounds / nr_vcpus + 1, i;
-	double start;
+	unsigned int rounds = max(nr_rounds / nr_vcpus, MIN_ROUNDS), i;
+	double *values = calloc(rounds, sizeof(*values));
+	double start, value;
 
-	/* Values to set, caches, and faults of the first call. */
+	/* Caches, and faults of the first call. */
 	way(set);
-	start = now();
-	for (i = 0; i < rounds; i++)
+	for (i = 0; i < rounds; i++) {
+		start = now();
 		way(set);
-	return (now() - start) / rounds;
+		values[i] = now() - start;
+	}
+	qsort(values, rounds, sizeof(*values), compare);
+	value = values[rounds / 2];
+	free(values);
+	return value;
 }
 
 static void measure(bool set, bool whole)
