@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -860,26 +859,7 @@ TEST_F_TIMEOUT(many_regs, save_and_restore, SLOW_TIMEOUT)
 }
 
 #ifdef __x86_64__
-/* A system call of the 32-bit ABI, i.e. KVM's compat ioctls. */
-#define NR_IOCTL_32	54
-
-static sigjmp_buf compat_jmp;
-
-static void compat_handler(int sig)
-{
-	siglongjmp(compat_jmp, 1);
-}
-
-static int compat_ioctl(int fd, u32 cmd, u32 arg)
-{
-	int ret = NR_IOCTL_32;
-
-	asm volatile("int $0x80"
-		     : "+a"(ret)
-		     : "b"(fd), "c"(cmd), "d"(arg)
-		     : "memory", "r8", "r9", "r10", "r11");
-	return ret;
-}
+#include "compat_ioctl.h"
 
 TEST_F(many_regs, compat)
 {

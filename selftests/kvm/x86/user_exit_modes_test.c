@@ -8,7 +8,6 @@
  * these tests; the harness' timeout reports that.
  */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <linux/sizes.h>
 
 #include "apic.h"
+#include "compat_ioctl.h"
 #include "kvm_test_harness.h"
 #include "kvm_util.h"
 #include "processor.h"
@@ -419,27 +419,6 @@ TEST_F(user_exit_modes, dead_vm)
 	TEST_ASSERT(ret == -1 && errno == EIO,
 		    "Expected EIO, got ret = %d, errno = %d", ret, errno);
 	run_expect_errno(vcpu, EIO);
-}
-
-/* A system call of the 32-bit ABI, i.e. KVM's compat ioctls. */
-#define NR_IOCTL_32	54
-
-static sigjmp_buf compat_jmp;
-
-static void compat_handler(int sig)
-{
-	siglongjmp(compat_jmp, 1);
-}
-
-static int compat_ioctl(int fd, u32 cmd, u32 arg)
-{
-	int ret = NR_IOCTL_32;
-
-	asm volatile("int $0x80"
-		     : "+a"(ret)
-		     : "b"(fd), "c"(cmd), "d"(arg)
-		     : "memory", "r8", "r9", "r10", "r11");
-	return ret;
 }
 
 TEST_F(user_exit_modes, compat)
