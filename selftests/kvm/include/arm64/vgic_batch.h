@@ -55,10 +55,10 @@ static inline u64 gic_attr_mpidr(struct kvm_vcpu *vcpu)
 	return (aff3 << 24 | (mpidr & 0xffffff)) << KVM_DEV_ARM_VGIC_V3_MPIDR_SHIFT;
 }
 
+/* Attributes have the encoding that ids of KVM_{GET,SET}_ONE_REG have, too. */
 static inline u64 gic_attr_sysreg(u32 reg)
 {
-	return sys_reg_Op0(reg) << 14 | sys_reg_Op1(reg) << 11 | sys_reg_CRn(reg) << 7 |
-	       sys_reg_CRm(reg) << 3 | sys_reg_Op2(reg);
+	return KVM_ARM64_SYS_REG(reg) & KVM_DEV_ARM_VGIC_SYSREG_INSTR_MASK;
 }
 
 static inline bool gic_reg_is_64bit(u32 group)
