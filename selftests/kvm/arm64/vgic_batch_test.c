@@ -391,9 +391,8 @@ TEST_F_TIMEOUT(vgic_batch, numbers, SLOW_TIMEOUT)
 		entries[i] = prio_entry(&self->v, 0, 2, 0);
 
 	for (set = 0; set < 2; set++) {
-		/* Nothing to do, thus no entries to read. */
-		TEST_ASSERT(!__gic_batch(self->v.fd, set, NULL, 0, &done) && !done, "nr 0");
-
+		/* As after a call that failed, if nr isn't set again. */
+		expect_rejected(&self->v, set, 0, 0, 0, entries, EINVAL);
 		expect_rejected(&self->v, set, max + 1, 0, 0, entries, E2BIG);
 		expect_rejected(&self->v, set, 0xffffffff, 0, 0, entries, E2BIG);
 		expect_rejected(&self->v, set, 0x80000001, 0, 0, entries, E2BIG);
@@ -838,6 +837,32 @@ TEST_F(vgic_batch, mpidrs)
 
 		vcpu_run(v->vcpus[0]);
 	}
+}
+
+/* With the same MPIDR twice, both ways find the same vCPU, whatever was found before. */
+TEST_F(vgic_batch, duplicate_mpidrs)
+{
+	struct gic_vm *v = &self->v;
+	struct gic_regs regs = {};
+	u64 old[3], single, run;
+	int i;
+
+	gic_vm_create(v, 3, guest_sync);
+	for (i = 0; i < 3; i++)
+		old[i] = vcpu_get_reg(v->vcpus[i], KVM_ARM64_SYS_REG(SYS_MPIDR_EL1));
+	for (i = 1; i >= 0; i--)
+		gic_regs_add(&regs, KVM_DEV_ARM_VGIC_GRP_REDIST_REGS,
+			     redist_attr(v, i, GICR_TYPER), 0);
+
+	for (run = 0; run < 2; run++) {
+		set_mpidr(v->vcpus[2], old[0]);
+		single = get_single(v, KVM_DEV_ARM_VGIC_GRP_REDIST_REGS, regs.entries[1].attr);
+		gic_batch(v->fd, false, &regs);
+		TEST_ASSERT_EQ(regs.entries[1].val, single);
+		set_mpidr(v->vcpus[2], old[2]);
+		vcpu_run(v->vcpus[0]);
+	}
+	gic_regs_free(&regs);
 }
 
 struct create_thread {
