@@ -12,7 +12,7 @@ unexport ARCH FLAVOUR STEPS MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check check-series lint test build objects bench guest apply export regress clean
+.PHONY: help run check check-series lint test build objects mutants model bench guest apply export regress clean
 
 help:
 	@echo 'Usage: make VERB [VARIABLE=VALUE]...'
@@ -28,6 +28,8 @@ help:
 	@echo '  lint          shellcheck, pyflakes, checkpatch, licence lines, stray paths'
 	@echo '  test          golden tests of the scripts'
 	@echo '  check-series  the quilt: files, order, round trip, checkpatch, sign-offs (no build)'
+	@echo '  mutants       breaks PV TLB flush of loongarch64 in each place; a test must fail each time'
+	@echo '  model         the memory ordering of PV TLB flush, in Promela, and its mutants'
 	@echo '  objects       compiles KVM for the architectures that are not run: s390, powerpc, mips'
 	@echo ''
 	@echo 'Work on the series'
@@ -38,7 +40,8 @@ help:
 	@echo ''
 	@echo 'Variables'
 	@echo '  ARCH=$(ARCH)       arm64, x86_64, riscv64, loongarch64 or all (run, build, regress)'
-	@echo '  FLAVOUR=$(FLAVOUR)   normal, debug, bench; base, bench-base (the unpatched kernel)'
+	@echo '  FLAVOUR=$(FLAVOUR)   normal, debug, bench; base, bench-base (the unpatched kernel);'
+	@echo '                 scripted (loongarch64: KVM without hardware for it)'
 	@echo '  JOBS=N           parallel compile jobs (default: the number of processors)'
 	@echo '  STEPS="..."      some steps of check only (scripts/check-all --list)'
 	@echo '  KERNEL_SRC=DIR   a 7.3.y git tree to take the kernel from, instead of downloading it'
@@ -72,6 +75,14 @@ objects:
 	@$(S)/fetch-kernel
 	@$(S)/apply-series
 	@$(S)/build-objects
+
+mutants:
+	@$(S)/run-series --only build loongarch64 scripted
+	@$(S)/check-mutants
+
+model:
+	@$(S)/install-deps model
+	@$(S)/check-model
 
 bench:
 	@$(S)/run-bench $(ARCH)

@@ -4,28 +4,32 @@
 # fragments, and how to read a config line. Sourced after lib.sh.
 
 CONFIGS=${CONFIGS:-$ROOT/configs}
-FLAVOURS=(normal debug bench base bench-base)
+FLAVOURS=(normal debug bench base bench-base scripted)
 
 need_flavour() {
 	case $1 in
-	normal | debug | bench | base | bench-base) ;;
+	normal | debug | bench | base | bench-base | scripted) ;;
 	*) die "unknown flavour '$1' (one of: ${FLAVOURS[*]})" ;;
 	esac
 }
 
-# toolchain ARCH: MAKE_ARGS for the kernel's make, CC_NAME for messages and ccache.
+# toolchain ARCH: MAKE_ARGS for the kernel's make, CC_NAME for messages and ccache, STRIP.
 toolchain() {
 	local cross=
 	MAKE_ARGS=("ARCH=$(kernel_arch "$1")")
 	case $1 in
 	arm64) cross=aarch64-linux-gnu- ;;
 	riscv64) cross=riscv64-linux-gnu- ;;
-	# Debian has no cross gcc for loongarch64.
-	loongarch64) MAKE_ARGS+=(LLVM="${LLVM:--19}") CC_NAME=clang${LLVM:--19} ;;
+	# Debian 12 has no cross gcc for loongarch64.
+	loongarch64)
+		MAKE_ARGS+=(LLVM="${LLVM:--19}") CC_NAME=clang${LLVM:--19}
+		STRIP=llvm-strip${LLVM:--19}
+		;;
 	esac
 	if [ "$1" != loongarch64 ]; then
 		MAKE_ARGS+=("CROSS_COMPILE=$cross")
-		CC_NAME=${cross}gcc
+		# shellcheck disable=SC2034 # for the scripts
+		CC_NAME=${cross}gcc STRIP=${cross}strip
 	fi
 	command -v "$CC_NAME" >/dev/null || die "no $CC_NAME here (scripts/install-deps build)"
 }
@@ -37,7 +41,7 @@ fragments() {
 	echo "$CONFIGS/base.config"
 	echo "$CONFIGS/$1.config"
 	case $more in
-	debug | bench)
+	debug | bench | scripted)
 		echo "$CONFIGS/$more.config"
 		[ ! -e "$CONFIGS/$more.$1.config" ] || echo "$CONFIGS/$more.$1.config"
 		;;

@@ -11,7 +11,7 @@ setup() {
 	mkdir -p "$SCRIPTS"
 	stub install-deps 'exit 0'
 	local name
-	for name in lint test-scripts check-series build-objects; do
+	for name in lint test-scripts check-series build-objects check-mutants check-model; do
 		stub "$name" 'echo "10 passed, 0 failed, 1 skipped"'
 	done
 	# ON: what one call of run-series does instead, "ARGUMENTS) COMMANDS ;;"
@@ -35,8 +35,8 @@ last() { printf '%s\n' "${lines[-1]}"; }
 @test "check-all: all well: the sum of all steps, alone on the last line, exit 0" {
 	run "$CHECK"
 	[ "$status" -eq 0 ]
-	# 4 x 10 and 8 guests x 3
-	[ "$(last)" = "64 passed, 0 failed, 4 skipped" ]
+	# 6 x 10 and 9 guests x 3
+	[ "$(last)" = "87 passed, 0 failed, 6 skipped" ]
 	[[ $output != *"failed: "* ]]
 	[ -s "$RESULTS/check/run-arm64-debug.log" ]
 }
@@ -45,7 +45,7 @@ last() { printf '%s\n' "${lines[-1]}"; }
 	run "$CHECK" --list
 	[ "$status" -eq 0 ]
 	for step in run-{arm64,x86_64,riscv64,loongarch64}-normal run-{arm64,x86_64,riscv64}-debug \
-		run-arm64-base lint golden-tests check-series objects; do
+		run-arm64-base run-loongarch64-scripted lint golden-tests check-series mutants model objects; do
 		[[ $output == *" $step "* ]]
 	done
 }
@@ -130,8 +130,8 @@ last() { printf '%s\n' "${lines[-1]}"; }
 	series "'--only series') exit 2 ;;"
 	run "$CHECK"
 	[ "$status" -eq 2 ]
-	# series, check-series, objects, 4 tools, 8 kernels, 8 guests; lint and the golden tests ran
-	[ "$(last)" = "20 passed, 23 failed, 2 skipped" ]
+	# series, check-series, objects, mutants, 4 tools, 9 kernels, 9 guests; the others ran
+	[ "$(last)" = "30 passed, 26 failed, 3 skipped" ]
 }
 
 @test "check-all: a step that hangs is ended with all it started" {

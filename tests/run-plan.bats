@@ -9,12 +9,12 @@ setup() {
 	export QEMU=$ROOT/tests/data/run-guest/qemu-stub STUB_PID=$T/qemu.pid STUB_GUEST=good
 	unset ACCEL
 	cp -r "$ROOT/tests/data/run-plan/plans" "$PLANS"
-	mkdir -p "$BUILD"/{arm64,loongarch64}-normal "$BUILD/arm64-selftests/install" "$TMPDIR"
+	mkdir -p "$BUILD"/{arm64,loongarch64}-{normal,selftests/install} "$TMPDIR"
 	: >"$BUILD/arm64-normal/image"
 	: >"$BUILD/loongarch64-normal/image"
 	: >"$BUILD/arm64-initramfs.cpio"
 	: >"$BUILD/loongarch64-initramfs.cpio"
-	echo kvm:alpha_test >"$BUILD/arm64-selftests/install/kselftest-list.txt"
+	echo kvm:alpha_test | tee "$BUILD"/{arm64,loongarch64}-selftests/install/kselftest-list.txt >/dev/null
 	R=$RESULTS/arm64-normal
 }
 
@@ -36,9 +36,12 @@ guest_file() { (cd "$T" && cpio -i --quiet --to-stdout "$1" <"$T/initramfs"); }
 			"$ROOT/scripts/resolve-plan" "$arch" "$flavour" >/dev/null
 		done
 	done
+	"$ROOT/scripts/resolve-plan" loongarch64 scripted >/dev/null
 	run "$ROOT/scripts/resolve-plan" loongarch64 normal --lines
 	[ "$status" -eq 0 ]
-	[[ $output == boot$'\t'* ]]
+	# There's no KVM on it.
+	[[ $output == kvm:kunit_suite$'\t'* ]]
+	[[ $output != *pv_tlb_flush_test* ]]
 }
 
 @test "resolve-plan: time limit, arguments, defaults" {
@@ -158,10 +161,15 @@ guest_file() { (cd "$T" && cpio -i --quiet --to-stdout "$1" <"$T/initramfs"); }
 	[[ $output == *"FAIL guest: the guest did not boot"* ]]
 }
 
-@test "run-plan: a guest without a shell runs boot-test" {
+@test "run-plan: a guest that cannot run KVM runs boot-test; what is installed is kept all the same" {
 	STUB_KEEP=$T/initramfs run_plan loongarch64
 	[ "$status" -eq 0 ]
 	[ "$(guest_file guest/command)" = /bin/boot-test ]
+	[ "$(cat "$RESULTS/loongarch64-normal/installed.txt")" = kvm:alpha_test ]
+	rm "$BUILD/loongarch64-selftests/install/kselftest-list.txt"
+	run_plan loongarch64
+	[ "$status" -eq 2 ]
+	[[ $output == *"no selftests in"* ]]
 }
 
 @test "run-plan: --only keeps the results of the whole plan" {

@@ -36,8 +36,8 @@ stub() {
 	[ "$status" -eq 0 ]
 	[ "$(grep -c '^run-plan' "$CALLS")" -eq 4 ]
 	grep -qx 'install-deps series build guest' "$CALLS"
-	[ "$(grep -c '^build-selftests' "$CALLS")" -eq 3 ]
-	[[ $output == *"== step 22/22: loongarch64 normal: report"* ]]
+	[ "$(grep -c '^build-selftests' "$CALLS")" -eq 4 ]
+	[[ $output == *"== step 23/23: loongarch64 normal: report"* ]]
 	[ "${lines[-1]}" = "12 passed, 0 failed, 4 skipped" ]
 }
 

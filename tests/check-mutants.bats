@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only
+# check-mutants: only the case that is named, failing in a guest that lives, kills a mutant.
+
+setup() {
+	T=$BATS_TEST_TMPDIR
+	export BUILD=$T/build RESULTS=$T/results
+	mkdir -p "$T/scripts" "$BUILD/loongarch64-scripted"
+	: >"$BUILD/loongarch64-scripted/image"
+	cp "$BATS_TEST_DIRNAME"/../scripts/{check-mutants,lib.sh} "$T/scripts/"
+	CHECK=$T/scripts/check-mutants
+}
+
+# guest EXIT LINE: what run-guest does instead of booting
+guest() {
+	cat >"$T/scripts/run-guest" <<END
+#!/usr/bin/env bash
+while [ \$# -gt 0 ]; do
+	[ "\$1" != --out ] || out=\$2
+	[ "\$1" != --append ] || echo "\$2" >>"$T/appended"
+	shift
+done
+echo '$2' >"\$out/ktap.log"
+exit $1
+END
+	chmod +x "$T/scripts/run-guest"
+}
+
+@test "check-mutants: the case fails: killed, and in the table" {
+	guest 1 'not ok 4 pv_tlb_flush.flush_is_done'
+	run "$CHECK" no-flush
+	[ "$status" -eq 0 ]
+	[[ $output == *"ok - mutant no-flush killed by pv_tlb_flush_test flush_is_done"* ]]
+	[[ $output == *$'\n# no-flush '* ]]
+	[ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]
+	grep -q paravirt.mutant=no-flush "$T/appended"
+}
+
+@test "check-mutants: a case of a KUnit suite is chosen by the kernel" {
+	guest 1 '#     not ok 9 race_of_flushes'
+	run "$CHECK" two-reads
+	[ "$status" -eq 0 ]
+	grep -q kunit.filter_glob=loongarch_pv_tlb_flush.race_of_flushes "$T/appended"
+}
+
+@test "check-mutants: the case passes: survived" {
+	guest 0 'ok 4 pv_tlb_flush.flush_is_done'
+	run "$CHECK" no-flush
+	[ "$status" -eq 1 ]
+	[[ $output == *SURVIVED* ]]
+	[ "${lines[-1]}" = "0 passed, 1 failed, 0 skipped" ]
+}
+
+@test "check-mutants: another case fails, or the guest dies: not killed" {
+	guest 1 'not ok 4 pv_tlb_flush.probe'
+	run "$CHECK" no-flush
+	[ "$status" -eq 1 ]
+	guest 255 'not ok 4 pv_tlb_flush.flush_is_done'
+	run "$CHECK" no-flush
+	[ "$status" -eq 1 ]
+}
+
+@test "check-mutants: all of them, each once" {
+	guest 0 'nothing'
+	run "$CHECK"
+	[ "$status" -eq 1 ]
+	[ "${lines[-1]}" = "0 passed, 15 failed, 0 skipped" ]
+}
+
+@test "check-mutants: unknown mutant, no kernel: one line, exit 2" {
+	guest 0 ''
+	run "$CHECK" no-such
+	[ "$status" -eq 2 ]
+	[ "${#lines[@]}" -eq 1 ]
+	rm "$BUILD/loongarch64-scripted/image"
+	run "$CHECK" no-flush
+	[ "$status" -eq 2 ]
+	[ "${#lines[@]}" -eq 1 ]
+}
