@@ -64,7 +64,7 @@ END
 	guest 0 'nothing'
 	run "$CHECK"
 	[ "$status" -eq 1 ]
-	[ "${lines[-1]}" = "0 passed, 15 failed, 0 skipped" ]
+	[ "${lines[-1]}" = "0 passed, 16 failed, 0 skipped" ]
 }
 
 @test "check-mutants: unknown mutant, no kernel: one line, exit 2" {

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <asm/kvm.h>
 #include <asm/kvm_para.h>
@@ -36,7 +35,6 @@
 #define KVM_STEAL_PHYS_VALID	BIT_ULL(0)
 #define KVM_VCPU_PREEMPTED	BIT(0)
 #define KVM_VCPU_FLUSH_TLB	BIT(1)
-#define KVM_HCALL_FUNC_NOTIFY	2
 
 struct kvm_steal_time {
 	u64 steal;
@@ -559,7 +557,7 @@ static void require_two_cpus(void)
 	TEST_REQUIRE(CPU_COUNT(&set) > 1);
 }
 
-static void hogs_start(struct hogs *h)
+static void find_cpus(struct hogs *h)
 {
 	cpu_set_t set;
 	unsigned int i;
@@ -577,7 +575,13 @@ static void hogs_start(struct hogs *h)
 			h->cpu = i;
 	}
 	TEST_ASSERT(h->cpu >= 0, "one CPU");
+}
 
+static void hogs_start(struct hogs *h)
+{
+	unsigned int i;
+
+	find_cpus(h);
 	pin(h->other_cpu);
 	for (i = 0; i < ARRAY_SIZE(h->thread); i++)
 		TEST_ASSERT(!pthread_create(&h->thread[i], NULL, hog, h), "no thread");
@@ -597,18 +601,10 @@ struct runner {
 	struct kvm_vcpu *vcpu;
 	pthread_t thread;
 	int cpu;
-	long preemptions;
-	bool done, stop;
+	pid_t tid;
+	bool done;
 	unsigned long exits, marked_at_exit;
 };
-
-static long preemptions(void)
-{
-	struct rusage usage;
-
-	TEST_ASSERT(!getrusage(RUSAGE_THREAD, &usage), "errno = %d", errno);
-	return usage.ru_nivcsw;
-}
 
 /* Runs the vCPU until the guest says that it's done. */
 static void *run_vcpu(void *data)
@@ -617,11 +613,11 @@ static void *run_vcpu(void *data)
 	struct ucall uc;
 
 	pin(r->cpu);
+	WRITE_ONCE(r->tid, gettid());
 	do {
 		vcpu_run(r->vcpu);
-		WRITE_ONCE(r->exits, r->exits + 1);
+		r->exits++;
 		r->marked_at_exit += !!(READ_ONCE(r->v->st->preempted) & KVM_VCPU_PREEMPTED);
-		WRITE_ONCE(r->preemptions, preemptions());
 		if (get_ucall(r->vcpu, &uc) == UCALL_ABORT)
 			REPORT_GUEST_ASSERT(uc);
 	} while (uc.cmd != UCALL_DONE);
@@ -629,22 +625,21 @@ static void *run_vcpu(void *data)
 	return NULL;
 }
 
-static void guest_spin(void)
+static void runner_start(struct runner *r, struct pv_vm *v, int i, int cpu)
 {
-	if (shared.irqs)
-		local_irq_enable();
-	while (!READ_ONCE(shared.stop))
+	*r = (struct runner) { .v = v, .vcpu = v->vcpu[i], .cpu = cpu };
+	TEST_ASSERT(!pthread_create(&r->thread, NULL, run_vcpu, r), "no thread");
+	while (!READ_ONCE(r->tid))
 		cpu_relax();
-	GUEST_DONE();
 }
 
-static long thread_preemptions(pid_t tid)
+static long preemptions(struct runner *r)
 {
 	char path[64], line[128];
 	long n = -1;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", r->tid);
 	f = fopen(path, "r");
 	TEST_ASSERT(f, "%s: errno = %d", path, errno);
 	while (fgets(line, sizeof(line), f))
@@ -655,12 +650,13 @@ static long thread_preemptions(pid_t tid)
 	return n;
 }
 
-static pid_t runner_tid;
-
-static void *run_vcpu_tid(void *data)
+static void guest_spin(void)
 {
-	WRITE_ONCE(runner_tid, gettid());
-	return run_vcpu(data);
+	if (shared.irqs)
+		local_irq_enable();
+	while (!READ_ONCE(shared.stop))
+		WRITE_ONCE(shared.looks, shared.looks + 1);
+	GUEST_DONE();
 }
 
 /* How often the vCPU was seen as marked until it was preempted many times */
@@ -675,15 +671,11 @@ static unsigned long marks_seen(bool irqs, u64 bits)
 	pv_vm_create(&v, 1, guest_spin, bits);
 	v.shared->irqs = irqs;
 	hogs_start(&h);
-	r = (struct runner) { .v = &v, .vcpu = v.vcpu[0], .cpu = h.cpu };
-	runner_tid = 0;
-	TEST_ASSERT(!pthread_create(&r.thread, NULL, run_vcpu_tid, &r), "no thread");
-	while (!READ_ONCE(runner_tid))
-		cpu_relax();
+	runner_start(&r, &v, 0, h.cpu);
 
 	/* It has run in the guest when it was preempted a few times. */
-	start = thread_preemptions(runner_tid);
-	while (thread_preemptions(runner_tid) - start < PREEMPTIONS)
+	start = preemptions(&r);
+	while (preemptions(&r) - start < PREEMPTIONS)
 		seen += READ_ONCE(v.st->preempted) & KVM_VCPU_PREEMPTED;
 
 	WRITE_ONCE(v.shared->stop, 1);
@@ -703,6 +695,49 @@ TEST_F_TIMEOUT(pv_tlb_flush, not_marked_with_interrupts_disabled, SLOW_TIMEOUT)
 {
 	require_two_cpus();
 	TEST_ASSERT_EQ(marks_seen(false, ALL_BITS), 0);
+}
+
+/*
+ * The mark couldn't be taken back, and the vCPU goes on.  It's tried again at an exit
+ * that isn't one to userspace, nor to the scheduler, which would have it tried anyway.
+ */
+TEST_F_TIMEOUT(pv_tlb_flush, mark_is_taken_later, SLOW_TIMEOUT)
+{
+	int round, without = 0;
+	struct runner r = {};
+	struct pv_vm v;
+	struct hogs h;
+	size_t size;
+	u64 looks;
+	long n;
+
+	require_two_cpus();
+	find_cpus(&h);
+	pin(h.other_cpu);
+	for (round = 0; round < 20; round++) {
+		pv_vm_create(&v, 1, guest_spin, ALL_BITS);
+		size = ST_PAGES * v.vm->page_size;
+		set_byte(&v, KVM_VCPU_PREEMPTED);
+		TEST_ASSERT(!mprotect(v.st, size, PROT_READ), "errno = %d", errno);
+
+		runner_start(&r, &v, 0, h.cpu);
+		looks = READ_ONCE(v.shared->looks);
+		while (READ_ONCE(v.shared->looks) < looks + 1000)
+			cpu_relax();
+		TEST_ASSERT_EQ(READ_ONCE(v.st->preempted), KVM_VCPU_PREEMPTED);
+
+		n = preemptions(&r);
+		TEST_ASSERT(!mprotect(v.st, size, PROT_READ | PROT_WRITE), "errno = %d", errno);
+		while (READ_ONCE(v.st->preempted) && preemptions(&r) == n)
+			cpu_relax();
+		without += preemptions(&r) == n;
+
+		WRITE_ONCE(v.shared->stop, 1);
+		pthread_join(r.thread, NULL);
+		assert_taken(&v);
+		kvm_vm_free(v.vm);
+	}
+	TEST_ASSERT(without, "only when it was scheduled again");
 }
 
 /* Without the feature, the mark is a hint for spinlocks, as it was. */
@@ -726,19 +761,20 @@ TEST_F_TIMEOUT(pv_tlb_flush, not_marked_in_an_access, SLOW_TIMEOUT)
 	struct runner r = {};
 	struct pv_vm v;
 	struct hogs h;
+	long preempted;
 
 	require_two_cpus();
 	pv_vm_create(&v, 1, guest_access_device, ALL_BITS);
 	hogs_start(&h);
-	r = (struct runner) { .v = &v, .vcpu = v.vcpu[0], .cpu = h.cpu };
-	TEST_ASSERT(!pthread_create(&r.thread, NULL, run_vcpu, &r), "no thread");
-	while (READ_ONCE(r.preemptions) < 4 * PREEMPTIONS)
+	runner_start(&r, &v, 0, h.cpu);
+	while (preemptions(&r) < 4 * PREEMPTIONS)
 		usleep(1000);
+	preempted = preemptions(&r);
 	WRITE_ONCE(v.shared->stop, 1);
 	pthread_join(r.thread, NULL);
 	hogs_stop(&h);
 
-	ksft_print_msg("%lu exits, %ld preemptions\n", r.exits, r.preemptions);
+	ksft_print_msg("%lu exits, %ld preemptions\n", r.exits, preempted);
 	TEST_ASSERT_EQ(r.marked_at_exit, 0);
 	kvm_vm_free(v.vm);
 }
@@ -813,12 +849,8 @@ TEST_F_TIMEOUT(pv_tlb_flush, no_old_page_is_seen, SLOW_TIMEOUT)
 	pv_vm_create(&v, 2, guest_looker, ALL_BITS);
 	vcpu_arch_set_entry_point(v.vcpu[1], guest_flusher);
 	hogs_start(&h);
-	for (i = 0; i < 2; i++) {
-		r[i] = (struct runner) {
-			.v = &v, .vcpu = v.vcpu[i], .cpu = i ? h.other_cpu : h.cpu
-		};
-		TEST_ASSERT(!pthread_create(&r[i].thread, NULL, run_vcpu, &r[i]), "no thread");
-	}
+	runner_start(&r[0], &v, 0, h.cpu);
+	runner_start(&r[1], &v, 1, h.other_cpu);
 	for (i = 0; i < FLUSH_SECONDS && !READ_ONCE(r[1].done); i++)
 		sleep(1);
 	WRITE_ONCE(v.shared->stop, 1);
