@@ -10,8 +10,6 @@
  *
  * As timeout: the part of timeout(1) that run_kselftest.sh uses. busybox's has no
  * --foreground and does not return 124.
- *
- * As boot-test: the one test of a guest in which KVM cannot run.
  */
 #define _GNU_SOURCE
 #include "nolibc.h"
@@ -328,12 +326,6 @@ static int timeout_main(int argc, char **argv, char **envp)
 	return timed_out ? 124 : exit_code(status);
 }
 
-static int boot_test_main(void)
-{
-	printf("KTAP version 1\n1..1\nok 1 boot\n");
-	return 0;
-}
-
 int main(int argc, char **argv, char **envp)
 {
 	const char *name = strrchr(argv[0], '/');
@@ -341,7 +333,5 @@ int main(int argc, char **argv, char **envp)
 	name = name ? name + 1 : argv[0];
 	if (!strcmp(name, "timeout"))
 		return timeout_main(argc, argv, envp);
-	if (!strcmp(name, "boot-test"))
-		return boot_test_main();
 	return init_main();
 }

@@ -50,22 +50,6 @@ cut_at() { sed -i "/$1/,\$d" "$R/ktap.log"; }
 	sed "s|$RESULTS|RESULTS|" <<<"$output" | diff -u "$DATA/failed.out" -
 }
 
-@test "report-ktap: a guest that cannot run KVM: boot is the test, and installed tests are left out" {
-	cp -r "$DATA/boot" "$RESULTS/loongarch64-normal"
-	run scripts/report-ktap loongarch64 normal
-	[ "$status" -eq 0 ]
-	[ "$(last)" = "3 passed, 0 failed, 0 skipped" ]
-	echo kvm:brand_new_test >>"$RESULTS/loongarch64-normal/installed.txt"
-	run scripts/report-ktap loongarch64 normal
-	[ "$status" -eq 1 ]
-	[[ $output == *"FAIL kvm:brand_new_test: installed, but neither planned nor left out"* ]]
-	# No selftest, so it is not looked for among them.
-	: >"$RESULTS/loongarch64-normal/ktap.log"
-	run scripts/report-ktap loongarch64 normal
-	[ "$status" -eq 1 ]
-	[[ $output == *"FAIL boot: no result"* ]]
-}
-
 @test "report-ktap: the kernel's parser leaves no files in the kernel tree" {
 	scripts/report-ktap arm64 normal
 	[ ! -e "${KERNEL:-kernel}/tools/testing/kunit/__pycache__" ]
