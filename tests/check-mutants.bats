@@ -11,15 +11,20 @@ setup() {
 	CHECK=$T/scripts/check-mutants
 }
 
-# guest EXIT LINE: what run-guest does instead of booting
+# guest EXIT LINE [CONTROL]: what run-guest does instead of booting. Without a mutant every case
+# passes, or has CONTROL as its exit code.
 guest() {
 	cat >"$T/scripts/run-guest" <<END
 #!/usr/bin/env bash
 while [ \$# -gt 0 ]; do
 	[ "\$1" != --out ] || out=\$2
-	[ "\$1" != --append ] || echo "\$2" >>"$T/appended"
+	[ "\$1" != --append ] || append=\$2
 	shift
 done
+echo "\$append" >>"$T/appended"
+case \$append in
+*mutant=none*) echo "ok 1 \${out##*none-}" >"\$out/ktap.log"; exit ${3:-0} ;;
+esac
 echo '$2' >"\$out/ktap.log"
 exit $1
 END
@@ -47,7 +52,7 @@ END
 	guest 0 'ok 4 pv_tlb_flush.flush_is_done'
 	run "$CHECK" no-flush
 	[ "$status" -eq 1 ]
-	[[ $output == *SURVIVED* ]]
+	[[ $output == *"NOT KILLED"* ]]
 	[ "${lines[-1]}" = "0 passed, 1 failed, 0 skipped" ]
 }
 
@@ -58,6 +63,15 @@ END
 	guest 255 'not ok 4 pv_tlb_flush.flush_is_done'
 	run "$CHECK" no-flush
 	[ "$status" -eq 1 ]
+}
+
+@test "check-mutants: the case fails without the mutant: not killed, and no boot with it" {
+	guest 1 'not ok 4 pv_tlb_flush.flush_is_done' 1
+	run "$CHECK" no-flush consume-after-entry
+	[ "$status" -eq 1 ]
+	[[ $output == *"not ok - mutant no-flush killed by pv_tlb_flush_test flush_is_done, which fails without it too"* ]]
+	[ "${lines[-1]}" = "0 passed, 2 failed, 0 skipped" ]
+	[ "$(grep -c mutant= "$T/appended")" -eq 1 ]
 }
 
 @test "check-mutants: all of them, each once" {

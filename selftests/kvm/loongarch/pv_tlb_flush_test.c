@@ -810,7 +810,9 @@ static void guest_flusher(void)
 			shared.deferred++;
 		} else {
 			__atomic_store_n(&shared.ipi, 1, __ATOMIC_SEQ_CST);
-			while (__atomic_load_n(&shared.ipi, __ATOMIC_ACQUIRE))
+			/* Nobody answers once the other vCPU has stopped. */
+			while (__atomic_load_n(&shared.ipi, __ATOMIC_ACQUIRE) &&
+			       !READ_ONCE(shared.stop))
 				cpu_relax();
 			shared.sent++;
 		}
