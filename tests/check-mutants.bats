@@ -56,6 +56,15 @@ END
 	[ "${lines[-1]}" = "0 passed, 1 failed, 0 skipped" ]
 }
 
+@test "check-mutants: a race that is won gets 5 boots, anything else one" {
+	guest 0 'ok 9 race_of_flushes'
+	run "$CHECK" two-reads clobber-pads
+	[ "$status" -eq 1 ]
+	[ "$(grep -c mutant=two-reads "$T/appended")" -eq 5 ]
+	[ "$(grep -c mutant=clobber-pads "$T/appended")" -eq 1 ]
+	[ "${lines[-1]}" = "0 passed, 2 failed, 0 skipped" ]
+}
+
 @test "check-mutants: another case fails, or the guest dies: not killed" {
 	guest 1 'not ok 4 pv_tlb_flush.probe'
 	run "$CHECK" no-flush
